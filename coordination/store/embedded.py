@@ -191,8 +191,8 @@ class EmbeddedMetadataStore:
         self._flusher = None
 
     async def _append(self, lines: bytes) -> None:
-        """Write lines to the journal. While the disk is full, retry and let callers wait, because their
-        changes are already in the tree.
+        """Append lines to the journal. While the disk is full, retry and keep callers waiting, because their
+        changes have already been applied in memory.
         """
         loop = asyncio.get_running_loop()
         reported = False

@@ -21,7 +21,7 @@ class Authentication(Protocol):
     def exchange(self) -> Exchange: ...
 
     def passed(self) -> None:
-        """Complete the authentication, and serve later requests for the authenticated principal."""
+        """Complete the authentication, and process later requests as the authenticated principal."""
 
     def refused(self, reason: str, answer: Callable[[], None] | None = None) -> None:
         """Reject the client. `answer` sends the response, after a delay that slows down password guessing."""

@@ -77,7 +77,7 @@ class RequestCounts:
 
     @property
     def codes(self) -> dict[int, Codes]:
-        """Maps API keys to their error code counts."""
+        """Error code counts by API key."""
         return {key: api.codes for key, api in self._apis.items()}
 
     def pace(self, second_s: float) -> None:

@@ -86,7 +86,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--kafka-lines",
         action="store_true",
-        help="once the broker is ready, print the lines of Kafka's log that container tools wait for",
+        help="once the broker is ready, print the Kafka startup messages that container tools wait for",
     )
     parser.add_argument(
         "--verbose",

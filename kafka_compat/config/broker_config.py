@@ -269,8 +269,7 @@ class BrokerConfig(TypedValues):
         changed. If a setting or combination of settings is invalid, change nothing and raise ConfigError.
         """
         if default == self.dynamic_default and broker == self.dynamic_broker:
-            # Return early, because comparing all values is slow, and at startup, the dynamic settings are
-            # usually unchanged.
+            # Comparing all values is slow, and the dynamic settings are usually unchanged at startup.
             return set()
         new = self.with_dynamic(default, broker)
         changed = {name for name in self._keys if self.get(name) != new.get(name)}

@@ -60,8 +60,8 @@ zookeeper.ssl.protocol string TLSv1.2 low read-only works # TLS version for ZooK
 zookeeper.ssl.enabled.protocols list null low read-only works # TLS versions allowed for ZooKeeper: TLSv1.2, TLSv1.3 or both. Unset: the version in zookeeper.ssl.protocol.
 zookeeper.ssl.cipher.suites list null low read-only works # Cipher suites allowed for connections to ZooKeeper, as Java or OpenSSL names. Unset: OpenSSL's defaults.
 zookeeper.ssl.endpoint.identification.algorithm string HTTPS low read-only works # Verification of host names in ZooKeeper's certificate. HTTPS: the certificate must contain the host name in zookeeper.connect. Empty: host names are not verified.
-zookeeper.ssl.crl.enable boolean false low read-only works # Whether revoked ZooKeeper certificates are detected with revocation lists. Not supported: true aborts startup.
-zookeeper.ssl.ocsp.enable boolean false low read-only works # Whether revoked ZooKeeper certificates are detected with OCSP. Not supported: true aborts startup.
+zookeeper.ssl.crl.enable boolean false low read-only works # Whether ZooKeeper certificates are checked against certificate revocation lists. Not supported: true aborts startup.
+zookeeper.ssl.ocsp.enable boolean false low read-only works # Whether the revocation of ZooKeeper certificates is checked with OCSP. Not supported: true aborts startup.
 broker.id.generation.enable boolean true medium read-only works # Whether a broker without a broker.id obtains an ID from ZooKeeper. false: such a broker does not start.
 reserved.broker.max.id int 1000 medium read-only works [0,...] # Highest broker.id that may be configured while ID generation is enabled; generated IDs are greater.
 broker.id int -1 high read-only works # ID of this broker, unique in the cluster. -1: ZooKeeper generates an ID; without ZooKeeper, the ID is reserved.broker.max.id + 1.
@@ -187,7 +187,7 @@ log.cleaner.threads int 1 medium cluster-wide works [0,...] # Maximum number of 
 log.cleaner.io.max.bytes.per.second double 1.7976931348623157E308 medium cluster-wide works # Maximum number of bytes per second that all compactions together read and write. The default is no limit.
 log.cleaner.dedupe.buffer.size long 134217728 medium cluster-wide works # Memory in bytes for deduplication, shared by all compactions. With more memory, each pass compacts more of a log.
 log.cleaner.io.buffer.size int 524288 medium cluster-wide unneeded [0,...]
-log.cleaner.io.buffer.load.factor double 0.9 medium cluster-wide works # Fraction of the deduplication buffer that keys may fill before a pass ends.
+log.cleaner.io.buffer.load.factor double 0.9 medium cluster-wide works # Maximum fraction of the deduplication buffer that keys may fill in one compaction pass.
 log.cleaner.backoff.ms long 15000 medium cluster-wide works [0,...] # Interval in milliseconds between checks for logs to compact.
 log.cleaner.min.cleanable.ratio double 0.5 medium cluster-wide works [0,...,1]
 log.cleaner.enable boolean true medium read-only works # Whether the broker compacts logs. false: topics with cleanup.policy=compact grow without limit.

@@ -7,8 +7,8 @@ segment.bytes int 1073741824 medium works [14,...] # Size in bytes at which a se
 segment.ms long 604800000 medium works [1,...] # Time in milliseconds after which a segment is closed even if it is not full.
 segment.jitter.ms long 0 medium works [0,...] # Maximum random jitter in milliseconds that is subtracted from segment.ms. The default is no jitter.
 segment.index.bytes int 10485760 medium works [4,...] # Maximum size of the index of a segment, in bytes. When the index is full, the segment is closed.
-flush.messages long 9223372036854775807 medium works [1,...] # Number of records after which a log is flushed to disk (fsync). 1: the log is flushed after each request. By default, the operating system decides.
-flush.ms long 9223372036854775807 medium works [0,...] # Time in milliseconds after which a record is flushed to disk (fsync). By default, the operating system decides.
+flush.messages long 9223372036854775807 medium works [1,...] # Number of records after which a log is flushed to disk (fsync). 1: the log is flushed after each request. By default, the operating system decides when to flush.
+flush.ms long 9223372036854775807 medium works [0,...] # Time in milliseconds after which a record is flushed to disk (fsync). By default, the operating system decides when to flush.
 retention.bytes long -1 medium works # Maximum size of a partition, in bytes. Above this limit, its oldest segments are deleted. -1: no limit.
 retention.ms long 604800000 medium works [-1,...] # Time in milliseconds that records are kept. -1: no limit.
 max.message.bytes int 1048588 medium works [0,...] # Maximum size of a compressed record batch, in bytes. Larger batches are rejected.
@@ -18,7 +18,7 @@ min.compaction.lag.ms long 0 medium works [0,...] # Minimum time in milliseconds
 max.compaction.lag.ms long 9223372036854775807 medium works [1,...] # Maximum time in milliseconds that a record may wait for compaction. The default is no limit.
 file.delete.delay.ms long 60000 medium works [0,...] # Time in milliseconds that the files of a deleted segment stay on disk, so that reads in progress can finish.
 min.cleanable.dirty.ratio double 0.5 medium works [0,...,1] # Minimum fraction of a log that must be uncompacted before the log is compacted again.
-cleanup.policy list delete medium works one-of:compact,delete # How old records are removed. delete: by age and size. compact: by key. Both may be set.
+cleanup.policy list delete medium works one-of:compact,delete # Policy for removing old records. delete: by age and size. compact: by key. Both may be set.
 unclean.leader.election.enable boolean false medium works # Whether an out-of-sync replica may become leader if no in-sync replica is alive. true: acknowledged records may be lost.
 min.insync.replicas int 1 medium works [1,...] # Minimum number of in-sync replicas for writes with acks=all. With fewer in-sync replicas, these writes fail with NOT_ENOUGH_REPLICAS.
 compression.type string producer medium works one-of:uncompressed,zstd,lz4,snappy,gzip,producer # Compression codec of stored batches. producer: batches are stored as the producer sent them.

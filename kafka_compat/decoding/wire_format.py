@@ -26,10 +26,11 @@ class Framed(NamedTuple):
 
 
 def framed(content: bytes) -> Framed | None:
-    """Split off the header. Return None if it is missing, or if schema ID 0 suggests a small integer."""
+    """Split a value into schema ID and content. Return None if the header is missing or the ID is 0."""
     if len(content) < _START_BYTES or content[0] != _MAGIC:
         return None
     schema_id = int.from_bytes(content[1:_START_BYTES], "big")
+    # If the schema ID is 0, the value is probably a small integer.
     return Framed(schema_id, content[_START_BYTES:]) if schema_id else None
 
 

@@ -58,9 +58,9 @@ class OffsetsStored(NamedTuple):
 
 
 class TombstonesStored(NamedTuple):
-    """A deletion whose tombstones are being written. If `whole_group` is true, the group is deleted too.
+    """A deletion of committed offsets and, if `whole_group` is true, of their group.
 
-    `answer` is passed to `waiter` on success. A deletion of expired offsets has no waiter.
+    The tombstones are being written. On success, `answer` is passed to `waiter` (None for expired offsets).
     """
 
     whole_group: bool

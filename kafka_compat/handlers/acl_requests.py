@@ -36,7 +36,7 @@ class WireFilter(Protocol):
 def refuse_unknown(ctx: RequestContext, *codes: int) -> None:
     """Raise HungUp if any of the codes is UNKNOWN (0)."""
     if not all(codes):
-        log.info("Closed the connection from %s: it sent an ACL with an UNKNOWN element", ctx.client_host)
+        log.info("Closed the connection from %s: an ACL type or operation was UNKNOWN", ctx.client_host)
         raise HungUp
 
 

@@ -1,4 +1,4 @@
-"""Kafka's metrics of requests, topic traffic, and clients with quotas."""
+"""Kafka's metrics for requests, topic traffic, and client quotas."""
 
 from __future__ import annotations
 

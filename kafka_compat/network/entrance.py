@@ -62,7 +62,7 @@ class SaslAuthentication:
         self._connection = connection
 
     def passed(self) -> None:
-        """Complete the authentication, and serve later requests for the authenticated principal."""
+        """Complete the authentication, and process later requests as the authenticated principal."""
         self._entrance.passed(self._connection, self.exchange)
 
     def refused(self, reason: str, answer: Callable[[], None] | None = None) -> None:

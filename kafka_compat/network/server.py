@@ -304,7 +304,7 @@ class Server:
         if cut_off:
             log.warning(
                 "Disconnected clients that did not read their responses (connections: %d): unsent responses "
-                "exceeded twice the limit (kafka.compat.queued.max.response.bytes=%d)",
+                "took more than twice kafka.compat.queued.max.response.bytes (%d)",
                 cut_off,
                 budget.limit_bytes,
             )

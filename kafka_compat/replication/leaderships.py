@@ -14,7 +14,7 @@ class Leaderships:
         self.on_leading: list[LeaderListener] = []
         """Functions that are called with topic and partition after this broker became leader."""
         self.on_stopping: list[LeaderListener] = []
-        """Functions that are called before this broker loses leadership or drops its replica."""
+        """Functions that are called before this broker loses leadership or stops serving its replica."""
 
     def leading(self, topic: str, partition: int) -> None:
         """Notify the listeners that this broker became leader of a partition."""
@@ -22,6 +22,6 @@ class Leaderships:
             listener(topic, partition)
 
     def stopping(self, topic: str, partition: int) -> None:
-        """Notify the listeners that this broker loses leadership of a partition or drops its replica."""
+        """Notify the listeners that this broker loses leadership or stops serving a replica."""
         for listener in self.on_stopping:
             listener(topic, partition)

@@ -63,7 +63,7 @@ def guarded(callback: Callable[[T], None], argument: T) -> None:
     try:
         callback(argument)
     except Exception:
-        log.exception("A callback of a delayed request failed")
+        log.exception("A callback of a delayed operation failed")
 
 
 CallSoon = Callable[[Callable[[], None]], object]

@@ -29,7 +29,7 @@ class Secret(str):
 
 
 class KeyStoreSettings(NamedTuple):
-    """The location of this side's private key and certificates: a file, or the settings themselves (PEM)."""
+    """Key store settings: the path of a file, or a PEM private key and certificates given inline."""
 
     type: str
     location: str | None
@@ -40,7 +40,7 @@ class KeyStoreSettings(NamedTuple):
 
 
 class TrustStoreSettings(NamedTuple):
-    """The location of the trusted certificates: a file, or the settings themselves (PEM)."""
+    """Trust store settings: the path of a file, or PEM certificates given inline."""
 
     type: str
     location: str | None

@@ -135,7 +135,7 @@ class MarkerDelivery:
         if error in _FENCED:
             # A newer coordinator has taken over. It completes the transaction.
             log.info(
-                "Could not write the marker of transactional ID %s to %s-%d: %s",
+                "Could not write the transaction marker for transactional ID %s to %s-%d: %s",
                 self._running.key,
                 *partition,
                 error.name,

@@ -201,7 +201,7 @@ class Verification:
         self._answered.set()
 
     def ended(self, partition: TopicPartition, identity: ProducerIdentity) -> None:
-        """Void the verification if the marker that was written to this partition ends its transaction."""
+        """Void this partition's verification if the marker written to it ends the verified transaction."""
         if (
             identity.producer_id == self._producer_id
             and identity.producer_epoch >= self._end_epoch

@@ -15,7 +15,7 @@ class Cleaning:
     __slots__ = ("_sizes", "_slots", "began_ms", "read_bytes", "took_ms", "utilization", "written_bytes")
 
     def __init__(self, job: CleaningJob, now_ms: int) -> None:
-        """`now_ms` is the monotonic time, as in all methods."""
+        """In all methods of this class, `now_ms` is a monotonic time in milliseconds."""
         self._sizes = {segment.base_offset: segment.size_bytes for segment in job.segments}
         self._slots = max(job.dedupe_buffer_bytes // SLOT_BYTES, 1)
         self.began_ms = now_ms

@@ -32,7 +32,7 @@ class GarbageCollection:
     """Garbage collection of a broker's process."""
 
     def __init__(self, now_ms: int) -> None:
-        """`now_ms` is the monotonic time, as in all methods."""
+        """In all methods of this class, `now_ms` is a monotonic time in milliseconds."""
         self._due_ms = now_ms + INTERVAL_MS
 
     def start(self) -> None:

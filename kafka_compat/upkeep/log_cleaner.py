@@ -196,7 +196,7 @@ class LogCleaner:
             self._uncleanable.add(child.log)
 
     def exited(self, child: _Child) -> None:
-        """Process the exit of a child, and start the next cleaning that is due."""
+        """Handle the exit of a child process, and start the next cleaning that is due."""
         key = child.log.topic, child.log.partition
         del self._running[key]
         for end in self._waiting.pop(key, ()):

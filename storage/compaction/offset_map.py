@@ -123,7 +123,7 @@ class _Dictionary:
         for index, key in enumerate(keys):
             if key not in known:
                 self._free_bytes -= DICT_ENTRY_BYTES + len(key)
-                # Always accept the first key, because a cleaning must make progress.
+                # Always accept the first key, because each cleaning pass must make progress.
                 if self._free_bytes < 0 and known:
                     return index
             known[key] = offsets[index]

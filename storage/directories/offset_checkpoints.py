@@ -135,7 +135,7 @@ class OffsetCheckpoints:
         )
 
     def forget(self, keys: Collection[TopicPartition]) -> None:
-        """Remove the entries of these partitions from all checkpoints, durably."""
+        """Durably remove the entries of these partitions from all checkpoints."""
         for name, offsets in list(self._stored.items()):
             if any(key in offsets for key in keys):
                 gone = set(keys)
@@ -150,7 +150,7 @@ class OffsetCheckpoints:
         return offsets
 
     def keep(self, keys: Collection[TopicPartition]) -> None:
-        """Remove the entries of all partitions except these from all checkpoints, durably."""
+        """Durably remove the entries of all partitions except `keys` from all checkpoints."""
         named = {key for offsets in self._stored.values() for key in offsets}
         self.forget(named.difference(keys))
 

@@ -251,8 +251,8 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
     cleaned = _base_offsets(names, LOG_SUFFIX + CLEANED_SUFFIX)
     swapped = sorted(_base_offsets(names, LOG_SUFFIX + SWAP_SUFFIX))
     if cleaned:
-        # A cleaning or a segment split was interrupted before its swap, and the source still exists. Remove
-        # the `.swap` files first: without the `.cleaned` files, the next startup would complete their swap.
+        # A cleaning or a segment split was interrupted before its swap; the original segments still exist.
+        # Remove `.swap` files first: if a crash left only these, the next startup would complete the swap.
         leftovers[:0] = [
             name for name in names if name.endswith(SWAP_SUFFIX) and int(name.split(".")[0]) >= min(cleaned)
         ]

@@ -91,7 +91,7 @@ class Opening:
             self._filesystem, self._directory, self._names, segments[:first], base_offset, self._expiration_ms
         )
         self._producers_known = True
-        # Sync the snapshot at the start of the first of these segments: another recovery would need it.
+        # Sync the snapshot at `base_offset`: if this recovery is interrupted, the next one needs it.
         path = f"{self._directory}/{file_name(base_offset, SNAPSHOT_SUFFIX)}"
         if self._filesystem.exists(path):
             self._filesystem.sync_file(path)

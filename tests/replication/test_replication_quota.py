@@ -57,7 +57,7 @@ def test_a_broker_throttles_the_replicas_listed_with_its_id(setting: str, thrott
     assert not quota.is_throttled("t", 0)
 
 
-def test_the_measured_rate_covers_at_least_one_window_and_decays() -> None:
+def test_the_rate_is_measured_over_at_least_one_window_and_decays() -> None:
     quota = ReplicationQuota(windows=11, window_ms=1000)
     quota.bytes_per_s = 100
     quota.record(100, 50_000)

@@ -263,7 +263,7 @@ def test_only_certificates_whose_files_changed_are_renewed(files: Files) -> None
     assert shake_hands(old.server, old.client)[1].getpeercert(True) != renewed.der()
 
 
-def test_a_renewed_certificate_for_another_owner_or_fewer_hosts_is_rejected(files: Files) -> None:
+def test_a_renewed_certificate_with_another_subject_or_fewer_hosts_is_rejected(files: Files) -> None:
     files.write(authority().issue("one", ["localhost", "a.example.com"]))
     old = TlsContext(files.settings())
     files.write(authority().issue("another", ["localhost", "a.example.com"]))

@@ -45,19 +45,19 @@ def comparison(side: Side, newest: JavaTools, files: str) -> Comparison:
 
 
 @pytest.mark.parametrize("tool", list(admin_lines.TABLES))
-def test_commands_print_the_same_output_as_kafkas(comparison: Comparison, tool: str) -> None:
+def test_commands_print_the_same_output_as_kafka(comparison: Comparison, tool: str) -> None:
     found = comparison.differences(admin_lines.TABLES[tool])
     assert not found, "\n".join(found)
 
 
-def test_commands_with_flags_removed_in_kafka_4_print_the_same_output_as_kafkas(
+def test_commands_with_flags_removed_in_kafka_4_print_the_same_output_as_kafka(
     side: Side, files: str
 ) -> None:
     found = Comparison(side.tools, side.address, files).differences(admin_lines.DROPPED)
     assert not found, "\n".join(found)
 
 
-def test_kafka_features_prints_the_same_output_as_kafkas(comparison: Comparison) -> None:
+def test_kafka_features_prints_the_same_output_as_kafka(comparison: Comparison) -> None:
     assert not comparison.differences(_some(admin_lines.FEATURES), admin_lines.JUSTIFIED)
 
 
@@ -73,12 +73,12 @@ def guarded(
     server.stop()
 
 
-def test_kafka_acls_prints_the_same_output_as_kafkas(guarded: Comparison) -> None:
+def test_kafka_acls_prints_the_same_output_as_kafka(guarded: Comparison) -> None:
     found = guarded.differences(admin_lines.ACLS)
     assert not found, "\n".join(found)
 
 
-def test_commands_print_the_same_output_as_kafkas_on_three_brokers(
+def test_commands_print_the_same_output_as_kafka_on_three_brokers(
     newest: JavaTools, files: str, tmp_path: Path
 ) -> None:
     server = KafkaCompatBroker(tmp_path, port=adjacent_ports(3), arguments=("--brokers", "3"))
@@ -108,7 +108,7 @@ def test_log_directories_are_listed_in_the_same_order_as_by_kafkas_tools(
 
 @pytest.mark.skipif(not campaign.enabled(), reason="needs --campaign")
 @pytest.mark.parametrize("version", OTHERS)
-def test_commands_print_the_same_output_as_kafkas_on_kraft_clusters(
+def test_commands_print_the_same_output_as_kafka_on_kraft_clusters(
     version: str, newest: JavaTools, files: str, tmp_path: Path
 ) -> None:
     server = GenuineKafka(tmp_path, mode="kraft", version=version)

@@ -19,7 +19,7 @@ from tests.tools.compare import Comparison, table
 
 
 @pytest.mark.parametrize("kind", ["shared_broker", "genuine_41"][: campaign.rounds(1, 2)])
-def test_kafka_client_metrics_prints_the_same_output_as_kafkas(
+def test_kafka_client_metrics_prints_the_same_output_as_kafka(
     kind: str, newest: JavaTools, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     server: Server = request.getfixturevalue(kind)

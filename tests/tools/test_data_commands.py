@@ -50,7 +50,7 @@ def numbers(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("tool", data_lines.TOOLS)
-def test_commands_print_the_same_output_as_kafkas(
+def test_commands_print_the_same_output_as_kafka(
     side: Side, files: str, newest: JavaTools, tool: str
 ) -> None:
     comparison = Comparison(newest, side.address, files)
@@ -59,7 +59,7 @@ def test_commands_print_the_same_output_as_kafkas(
     assert not found, "\n".join(found)
 
 
-def test_commands_with_flags_removed_in_kafka_4_print_the_same_output_as_kafkas(
+def test_commands_with_flags_removed_in_kafka_4_print_the_same_output_as_kafka(
     side: Side, files: str
 ) -> None:
     comparison = Comparison(side.tools, side.address, files)

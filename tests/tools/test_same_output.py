@@ -25,7 +25,7 @@ def partitions(*places: tuple[str, int, Mapping[str, object]]) -> str:
     return json.dumps({"version": 1, "partitions": listed})
 
 
-def test_kafka_dump_log_prints_the_same_output_as_kafkas(pair: Pair) -> None:
+def test_kafka_dump_log_prints_the_same_output_as_kafka(pair: Pair) -> None:
     same(
         pair,
         "kafka-dump-log",
@@ -42,7 +42,7 @@ def test_kafka_dump_log_prints_the_same_output_as_kafkas(pair: Pair) -> None:
     )
 
 
-def test_kafka_consumer_groups_prints_the_same_output_as_kafkas(pair: Pair) -> None:
+def test_kafka_consumer_groups_prints_the_same_output_as_kafka(pair: Pair) -> None:
     same(
         pair,
         "kafka-consumer-groups",
@@ -102,7 +102,7 @@ def test_group_offsets_are_reset_and_deleted(pair: Pair) -> None:
     )
 
 
-def test_kafka_transactions_prints_the_same_output_as_kafkas(pair: Pair) -> None:
+def test_kafka_transactions_prints_the_same_output_as_kafka(pair: Pair) -> None:
     same(
         pair,
         "kafka-transactions",
@@ -128,7 +128,7 @@ def test_kafka_transactions_prints_the_same_output_as_kafkas(pair: Pair) -> None
     )
 
 
-def test_kafka_leader_election_prints_the_same_output_as_kafkas(pair: Pair) -> None:
+def test_kafka_leader_election_prints_the_same_output_as_kafka(pair: Pair) -> None:
     pair.write("elect.json", partitions(("alpha", 0, {}), ("absent", 0, {}), ("beta", 0, {})))
     same(
         pair,
@@ -145,7 +145,7 @@ def test_kafka_leader_election_prints_the_same_output_as_kafkas(pair: Pair) -> N
     )
 
 
-def test_kafka_log_dirs_prints_the_same_output_as_kafkas(pair: Pair) -> None:
+def test_kafka_log_dirs_prints_the_same_output_as_kafka(pair: Pair) -> None:
     same(
         pair,
         "kafka-log-dirs",
@@ -159,7 +159,7 @@ def test_kafka_log_dirs_prints_the_same_output_as_kafkas(pair: Pair) -> None:
     )
 
 
-def test_kafka_configs_prints_the_same_output_as_kafkas_for_topics(pair: Pair) -> None:
+def test_kafka_configs_prints_the_same_output_as_kafka_for_topics(pair: Pair) -> None:
     same(
         pair,
         "kafka-configs",
@@ -181,7 +181,7 @@ def test_kafka_configs_prints_the_same_output_as_kafkas_for_topics(pair: Pair) -
     )
 
 
-def test_kafka_configs_prints_the_same_output_as_kafkas_for_brokers(pair: Pair) -> None:
+def test_kafka_configs_prints_the_same_output_as_kafka_for_brokers(pair: Pair) -> None:
     same(
         pair,
         "kafka-configs",
@@ -224,7 +224,7 @@ def test_invalid_broker_settings_are_rejected_with_kafkas_output(pair: Pair) -> 
     same(pair, "kafka-configs", "--describe --entity-type brokers")
 
 
-def test_kafka_configs_prints_the_same_output_as_kafkas_for_quotas_and_users(pair: Pair) -> None:
+def test_kafka_configs_prints_the_same_output_as_kafka_for_quotas_and_users(pair: Pair) -> None:
     of_bob = "--entity-type users --entity-name bob"
     of_both = "--entity-type users --entity-name ann --entity-type clients --entity-name app"
     same(
@@ -259,7 +259,7 @@ def test_kafka_configs_prints_the_same_output_as_kafkas_for_quotas_and_users(pai
     )
 
 
-def test_kafka_delete_records_prints_the_same_output_as_kafkas(pair: Pair) -> None:
+def test_kafka_delete_records_prints_the_same_output_as_kafka(pair: Pair) -> None:
     offsets = ("cut", 0, {"offset": 3}), ("cut", 1, {"offset": -1}), ("cut", 2, {"offset": 999})
     pair.write("cut.json", partitions(*offsets, ("beta", 0, {"offset": 0})))
     pair.write("again.json", partitions(("cut", 0, {"offset": 2}), ("__consumer_offsets", 0, {"offset": 2})))
@@ -278,7 +278,7 @@ def test_kafka_delete_records_prints_the_same_output_as_kafkas(pair: Pair) -> No
     same(pair, "kafka-get-offsets", "--topic cut --time earliest")
 
 
-def test_kafka_get_offsets_prints_the_same_output_as_kafkas(pair: Pair) -> None:
+def test_kafka_get_offsets_prints_the_same_output_as_kafka(pair: Pair) -> None:
     same(
         pair,
         "kafka-get-offsets",
@@ -301,7 +301,7 @@ def test_kafka_get_offsets_prints_the_same_output_as_kafkas(pair: Pair) -> None:
     )
 
 
-def test_kafka_reassign_partitions_prints_the_same_output_as_kafkas(pair: Pair) -> None:
+def test_kafka_reassign_partitions_prints_the_same_output_as_kafka(pair: Pair) -> None:
     pair.write("topics.json", json.dumps({"topics": [{"topic": "moved"}, {"topic": "beta"}], "version": 1}))
     pair.write("stay.json", partitions(("beta", 0, {"replicas": [1], "log_dirs": ["any"]})))
     moves = [("moved", number, {"replicas": [1], "log_dirs": ["{disk}"]}) for number in (0, 1)]

@@ -72,7 +72,7 @@ def test_cluster_descriptions_match_kafkas(clusters: Clusters) -> None:
 
 
 @long_only
-def test_kafka_get_offsets_prints_the_same_output_as_kafkas(clusters: Clusters) -> None:
+def test_kafka_get_offsets_prints_the_same_output_as_kafka(clusters: Clusters) -> None:
     clusters.same(
         "kafka-get-offsets",
         """
@@ -88,7 +88,7 @@ def test_kafka_get_offsets_prints_the_same_output_as_kafkas(clusters: Clusters) 
 
 
 @long_only
-def test_cluster_feature_and_quorum_tools_print_the_same_output_as_kafkas(clusters: Clusters) -> None:
+def test_cluster_feature_and_quorum_tools_print_the_same_output_as_kafka(clusters: Clusters) -> None:
     clusters.same("kafka-cluster", "cluster-id\nunregister --id 9")
     clusters.same("kafka-features", "describe\nupgrade --feature a=1")
     clusters.same("kafka-metadata-quorum", "describe --status\ndescribe --replication")
@@ -96,7 +96,7 @@ def test_cluster_feature_and_quorum_tools_print_the_same_output_as_kafkas(cluste
 
 
 @long_only
-def test_kafka_topics_prints_the_same_output_as_kafkas(clusters: Clusters) -> None:
+def test_kafka_topics_prints_the_same_output_as_kafka(clusters: Clusters) -> None:
     clusters.same(
         "kafka-topics",
         f"""
@@ -136,7 +136,7 @@ def test_kafka_topics_prints_the_same_output_as_kafkas(clusters: Clusters) -> No
 
 
 @long_only
-def test_kafka_configs_prints_the_same_output_as_kafkas_for_brokers(clusters: Clusters) -> None:
+def test_kafka_configs_prints_the_same_output_as_kafka_for_brokers(clusters: Clusters) -> None:
     clusters.same(
         "kafka-configs",
         """
@@ -166,7 +166,7 @@ def test_kafka_configs_prints_the_same_output_as_kafkas_for_brokers(clusters: Cl
 
 
 @long_only
-def test_kafka_configs_prints_the_same_output_as_kafkas_for_all_settings_of_a_broker(
+def test_kafka_configs_prints_the_same_output_as_kafka_for_all_settings_of_a_broker(
     clusters: Clusters,
 ) -> None:
     """Settings that exist only in this project, and settings whose defaults differ, are excluded."""
@@ -175,7 +175,7 @@ def test_kafka_configs_prints_the_same_output_as_kafkas_for_all_settings_of_a_br
 
 
 @long_only
-def test_kafka_configs_prints_the_same_output_as_kafkas_for_quotas_and_users(clusters: Clusters) -> None:
+def test_kafka_configs_prints_the_same_output_as_kafka_for_quotas_and_users(clusters: Clusters) -> None:
     zoe = "--zookeeper {store} --entity-type users --entity-name zoe"
     clusters.same(
         "kafka-configs",
@@ -207,7 +207,7 @@ def test_kafka_configs_prints_the_same_output_as_kafkas_for_quotas_and_users(clu
 
 
 @long_only
-def test_kafka_consumer_groups_prints_the_same_output_as_kafkas(clusters: Clusters) -> None:
+def test_kafka_consumer_groups_prints_the_same_output_as_kafka(clusters: Clusters) -> None:
     clusters.same(
         "kafka-consumer-groups",
         """
@@ -241,7 +241,7 @@ def test_kafka_consumer_groups_prints_the_same_output_as_kafkas(clusters: Cluste
     )
 
 
-def test_kafka_transactions_prints_the_same_output_as_kafkas(clusters: Clusters) -> None:
+def test_kafka_transactions_prints_the_same_output_as_kafka(clusters: Clusters) -> None:
     clusters.same(
         "kafka-transactions",
         """
@@ -270,7 +270,7 @@ def test_kafka_transactions_prints_the_same_output_as_kafkas(clusters: Clusters)
     )
 
 
-def test_kafka_delete_records_prints_the_same_output_as_kafkas(clusters: Clusters) -> None:
+def test_kafka_delete_records_prints_the_same_output_as_kafka(clusters: Clusters) -> None:
     offsets = ("cut", 0, {"offset": 3}), ("cut", 1, {"offset": -1}), ("cut", 2, {"offset": 999})
     clusters.write("cut.json", partitions(*offsets, ("beta", 0, {"offset": 0})))
     internal = ("__consumer_offsets", 0, {"offset": 2})
@@ -285,7 +285,7 @@ def test_kafka_delete_records_prints_the_same_output_as_kafkas(clusters: Cluster
     clusters.same("kafka-get-offsets", "--topic cut --time earliest")
 
 
-def test_kafka_reassign_partitions_prints_the_same_output_as_kafkas(clusters: Clusters) -> None:
+def test_kafka_reassign_partitions_prints_the_same_output_as_kafka(clusters: Clusters) -> None:
     clusters.write("topics.json", {"topics": [{"topic": "alpha"}, {"topic": "wide"}], "version": 1})
     clusters.write("one.json", {"topics": [{"topic": "heavy"}, {"topic": "set"}], "version": 1})
     clusters.write("heavy.json", partitions(("heavy", 0, {"replicas": [2]})))
@@ -363,7 +363,7 @@ def test_kafka_reassign_partitions_prints_the_same_output_as_kafkas(clusters: Cl
     clusters.same("kafka-topics", "--describe")
 
 
-def test_kafka_reassign_partitions_prints_the_same_output_as_kafkas_for_moves_between_disks(
+def test_kafka_reassign_partitions_prints_the_same_output_as_kafka_for_moves_between_disks(
     clusters: Clusters,
 ) -> None:
     def to(disk: str, *brokers: int) -> dict[str, Any]:
@@ -414,7 +414,7 @@ def test_kafka_reassign_partitions_prints_the_same_output_as_kafkas_for_moves_be
     clusters.same("kafka-topics", "--describe")
 
 
-def test_kafka_leader_election_prints_the_same_output_as_kafkas(clusters: Clusters) -> None:
+def test_kafka_leader_election_prints_the_same_output_as_kafka(clusters: Clusters) -> None:
     """After the reassignment in the previous test, one leader is not the preferred one."""
     clusters.write("elect.json", partitions(("alpha", 0, {}), ("absent", 0, {}), ("moved", 1, {})))
     clusters.same(
@@ -518,7 +518,7 @@ def test_invalid_commands_are_rejected_with_kafkas_output(clusters: Clusters) ->
 
 
 @long_only
-def test_tools_print_the_same_output_as_kafkas_while_a_broker_is_down(clusters: Clusters) -> None:
+def test_tools_print_the_same_output_as_kafka_while_a_broker_is_down(clusters: Clusters) -> None:
     clusters.write(
         "elect.json", partitions(("alpha", 1, {}), ("absent", 0, {}), ("beta", 0, {}), ("few", 0, {}))
     )
@@ -582,7 +582,7 @@ def test_tools_print_the_same_output_as_kafkas_while_a_broker_is_down(clusters: 
 
 
 @long_only
-def test_tools_print_the_same_output_as_kafkas_when_a_topic_is_deleted_during_its_reassignment(
+def test_tools_print_the_same_output_as_kafka_when_a_topic_is_deleted_during_its_reassignment(
     clusters: Clusters,
 ) -> None:
     clusters.write("a.json", partitions(("heavy", 0, {"replicas": [2]}), ("cut", 0, {"replicas": [2, 3, 1]})))
@@ -618,7 +618,7 @@ def test_tools_print_the_same_output_as_kafkas_when_a_topic_is_deleted_during_it
 
 
 @long_only
-def test_tools_print_the_same_output_as_kafkas_after_the_controller_has_left(clusters: Clusters) -> None:
+def test_tools_print_the_same_output_as_kafka_after_the_controller_has_left(clusters: Clusters) -> None:
     """The controller was also the coordinator of groups and transactions."""
     clusters.write("cut-alpha.json", partitions(("alpha", 0, {"offset": 5}), ("alpha", 1, {"offset": -1})))
     clusters.stop(1)

@@ -91,7 +91,7 @@ def test_every_partition_receives_a_marker_with_the_coordinator_epoch() -> None:
     assert coordinator.state() is TransactionState.COMPLETE_COMMIT
 
 
-def test_a_marker_with_a_retriable_error_is_sent_again() -> None:
+def test_a_marker_rejected_with_a_retriable_error_is_sent_again() -> None:
     coordinator = Coordinator(MemoryLog(2))
     identity = coordinator.begin()
     coordinator.partitions.answers = {("b", 0): ErrorCode.NOT_ENOUGH_REPLICAS}

@@ -175,7 +175,7 @@ class Keeper:
                 # Retry. If the response was lost, the store may contain the change and its notification.
                 continue
             if wanted != known.entries:
-                log.info("Changed the ACLs on %s (now %d)", pattern, len(wanted))
+                log.info("Changed the ACLs on %s (entries: %d)", pattern, len(wanted))
             self._know(pattern, Known(wanted, version))
             return
         problem = f"Failed to update ACLs for {pattern} after trying a maximum of {WRITES_MAX - 1} times"

@@ -175,7 +175,7 @@ class _OfType:
                 if not self._named[key]:
                     del self._named[key]
         for entry in entries:
-            # Also add unchanged entries: the loop above deletes a key shared by two notations of an address.
+            # Add unchanged entries again: a removed notation of the same address may have had the same key.
             key = (_who(entry.principal, entry.host), entry.operation, entry.permission, pattern.pattern_type)
             self._named.setdefault(key, set()).add(pattern.name)
         is_prefix = pattern.pattern_type is PatternType.PREFIXED

@@ -157,7 +157,7 @@ async def test_a_silent_session_without_ephemeral_nodes_does_not_expire(store: E
     await remote.close()
 
 
-async def test_after_an_expiry_another_session_can_begin_on_the_same_connection(
+async def test_a_new_session_can_start_on_the_connection_of_an_expired_session(
     store: EmbeddedMetadataStore, watcher: MetadataStore
 ) -> None:
     remote = await Remote.to(store)

@@ -396,7 +396,7 @@ def test_invalid_batches_in_old_formats_are_rejected() -> None:
 
 
 @pytest.mark.parametrize("version", [3, 6, 7, 9, None])
-def test_zstd_needs_a_recent_produce_version(version: int | None) -> None:
+def test_zstd_requires_produce_version_7_or_later(version: int | None) -> None:
     batch = good(compression=CompressionType.ZSTD)
     if version is None or version >= 7:
         validate(batch, version)
