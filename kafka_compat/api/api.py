@@ -144,10 +144,13 @@ class Api:
         states everything on which the response depends, including the version.
         """
         if len(self._repeated) >= _REPEATED_MAX:
-            self._repeated_frames = {}
-            self._repeated = {}
+            self.forget_repeated()
         self._repeated[key] = response
         self._repeated_frames[id(response)] = b""
+
+    def forget_repeated(self) -> None:
+        """Drop the repeated responses, because the metadata has changed."""
+        self._repeated, self._repeated_frames = {}, {}
 
     def decode(self, version: int, frame: memoryview, position: int) -> Any:
         """Decode a request. Raises MalformedRequest, or TooLong if decoding would block the event loop; the

@@ -196,12 +196,14 @@ class Broker:
         await server.start(dispatcher.dispatch, dispatcher.refusal)
         _limit_connections(config, server, rates)
 
-        def settings_changed(delta: MetadataDelta) -> None:
+        def metadata_changed(delta: MetadataDelta) -> None:
+            for api in calls.apis.values():
+                api.forget_repeated()
             if any(change.is_of_broker for change in delta.config_changes):
                 slow_requests.obey()
                 _limit_connections(config, server, rates)
 
-        context.metadata.feed.subscribe(settings_changed)
+        context.metadata.feed.subscribe(metadata_changed)
         await membership.join()
         services.keep_removing_delegation_tokens()
 
