@@ -129,6 +129,7 @@ async def test_a_write_with_a_lost_response_fails_and_a_read_is_retried(tmp_path
     await session.create("/a", b"1")
     # A stopped server accepts requests and does not respond.
     os.kill(server.pid, signal.SIGSTOP)
+    await asyncio.to_thread(os.waitid, os.P_PID, server.pid, os.WSTOPPED | os.WNOWAIT)
     write = asyncio.ensure_future(session.set("/a", b"2"))
     read = asyncio.ensure_future(session.get("/a"))
     await asyncio.wait([write, read], timeout=0.3)
