@@ -184,10 +184,14 @@ class Api:
         """Encode a response as the parts of a frame, and count its error codes if metrics are enabled. Raises
         TooLong if encoding would block the event loop; the caller must then use `encode_long`.
         """
+        parts = self._encoded(version, correlation_id, response)
+        if self.is_watched:
+            self.codes.count(response)
+        return parts
+
+    def _encoded(self, version: int, correlation_id: int, response: Any) -> list[Part]:
         known = self._repeated_frames.get(id(response)) if self._repeated_frames else None
         if known:
-            if self.is_watched:
-                self.codes.count(response)
             return [known[:SIZE_BYTES] + _CORRELATION_ID.pack(correlation_id) + known[_CORRELATION_ID_END:]]
         framer = self._framers[version]
         if framer is not None:
@@ -196,20 +200,14 @@ class Api:
             except (ValueError, OverflowError):
                 pass  # The code below fails as well, and its error contains the reason.
             else:
-                if self.is_watched:
-                    self.codes.count(response)
                 if known is not None:
                     self._repeated_frames[id(response)] = b"".join(cast("list[bytes]", frame))
                 return frame
         if self.has_slices:
             parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
-            if self.is_watched:
-                self.codes.count(response)
             return self._frame(version, correlation_id, parts)
         start = self._frame_starts[version]
         body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
-        if self.is_watched:
-            self.codes.count(response)
         return [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
 
     def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:

@@ -224,7 +224,7 @@ _ABSENT_S: Final = 0.1
 
 
 class TopicConsumer:
-    """A consumer without a group. It reads all topics returned by `topics()`, which it calls periodically."""
+    """Consumer of all topics that `topics()` returns, without a group. It calls `topics()` periodically."""
 
     def __init__(
         self,

@@ -155,15 +155,19 @@ class EncoderSource(Source):
             self.line(f"{self.write}(uvarint(n))")
             self.depth -= 1
 
+    def put_byte(self, value: int) -> str:
+        """Return the statement that writes one byte."""
+        return f"{self.write}({bytes([value])!r})"
+
     def nested(self, cls: type[Message], nullable: bool, source: str) -> None:
         message = self.variable("m")
         self.line(f"{message} = {source}")
         if nullable:
             self.flush()
-            self.line(f"if {message} is None: {self.write}(b'\\xff')")
+            self.line(f"if {message} is None: {self.put_byte(0xFF)}")
             self.line("else:")
             self.depth += 1
-            self.line(f"{self.write}(b'\\x01')")
+            self.line(self.put_byte(1))
         self.struct(cls, message)
         if nullable:
             self.flush()

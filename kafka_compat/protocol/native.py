@@ -110,13 +110,3 @@ def write_string(out: BytesWriter, value: bytes) -> None:
     out.append(size >> 8)
     out.append(size & 255)
     out.write(value)
-
-
-def write_records(out: BytesWriter, records: Any, write: Any, write_apart: Any) -> BytesWriter:
-    """Write short records to `out`, and others with `write_apart`. Return the writer to continue with."""
-    if isinstance(records, IN_MEMORY) and len(records) <= RECORDS_COPIED_BYTES_MAX:
-        out.write(bytes(records))
-        return out
-    write(out.getvalue())
-    write_apart(records)
-    return BytesWriter()

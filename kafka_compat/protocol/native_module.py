@@ -50,7 +50,7 @@ from kafka_compat.protocol.buffers import (
 )
 from kafka_compat.protocol.messages import {api}_schema as schemas
 from kafka_compat.protocol.native import (
-    Frame, NativeMessage, describe, write_i8, write_records, write_string, write_uvarint,
+    Frame, NativeMessage, describe, write_i8, write_string, write_uvarint,
 )
 from kafka_compat.protocol.schema import ZERO_UUID
 
@@ -288,7 +288,7 @@ class _NativeEncoder(EncoderSource):
 
     def write_records(self, value: str) -> str:
         """Return the expression that writes `n` bytes of records and returns the writer for later fields."""
-        return f"write_records({self.write}, {value}, w, write_apart)"
+        raise NotImplementedError("no message of this kind has records")
 
     def tagged_fields(self, tagged: list[FieldSpec], source: str) -> None:
         self.flush()
@@ -317,19 +317,8 @@ class _NativeEncoder(EncoderSource):
             return f"{value} is not {default} and {self.differs_from(spec.default, value, default)}"
         return f"{value} is not None" if default == "None" else f"{value} != {default}"
 
-    def nested(self, cls: type[Message], nullable: bool, source: str) -> None:
-        message = self.variable("m")
-        self.line(f"{message} = {source}")
-        if nullable:
-            self.flush()
-            self.line(f"if {message} is None: {self.write}.append(255)")
-            self.line("else:")
-            self.depth += 1
-            self.line(f"{self.write}.append(1)")
-        self.struct(cls, message)
-        if nullable:
-            self.flush()
-            self.depth -= 1
+    def put_byte(self, value: int) -> str:
+        return f"{self.write}.append({value})"
 
     def array(self, element: WireType, nullable: bool, source: str) -> None:
         self.flush()
