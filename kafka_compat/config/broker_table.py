@@ -269,10 +269,10 @@ quota.window.num int 11 low read-only works [1,...] # Number of samples over whi
 replication.quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rates for replication quotas are measured.
 alter.log.dirs.replication.quota.window.num int 11 low read-only stored [1,...]
 controller.quota.window.num int 11 low read-only works [1,...] # Number of samples over which the rate for controller_mutation_rate quotas is measured.
-quota.window.size.seconds int 1 low read-only works [1,...] # Time span of each sample for client quotas, in seconds.
-replication.quota.window.size.seconds int 1 low read-only works [1,...] # Time span of each sample for replication quotas, in seconds.
+quota.window.size.seconds int 1 low read-only works [1,...] # Duration of one sample for client quotas, in seconds.
+replication.quota.window.size.seconds int 1 low read-only works [1,...] # Duration of one sample for replication quotas, in seconds.
 alter.log.dirs.replication.quota.window.size.seconds int 1 low read-only stored [1,...]
-controller.quota.window.size.seconds int 1 low read-only works [1,...] # Time span of each sample for controller_mutation_rate quotas, in seconds.
+controller.quota.window.size.seconds int 1 low read-only works [1,...] # Duration of one sample for controller_mutation_rate quotas, in seconds.
 client.quota.callback.class class null low read-only stored
 connections.max.reauth.ms long 0 medium read-only listener # Time in milliseconds after which a SASL client must authenticate again to keep its connection. 0: no reauthentication.
 sasl.server.max.receive.size int 524288 medium read-only works # Maximum size of a request from an unauthenticated client, in bytes.

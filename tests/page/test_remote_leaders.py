@@ -77,6 +77,11 @@ def test_messages_are_shown_for_partitions_of_all_leaders(cluster: FaultCluster,
 
 def test_records_are_produced_to_partitions_of_all_leaders(cluster: FaultCluster, pages: list[Asked]) -> None:
     cluster.create_topic("to-far", PARTITIONS)
+
+    def is_known() -> bool:
+        return all(page.try_data("topic", name="to-far")[0] == 200 for page in pages)
+
+    wait_until(is_known, 30, "the new topic on every broker")
     for number, page in enumerate(pages):
         for partition in range(PARTITIONS):
             told = page.act("produce", name="to-far", key="k", value="v", partition=partition)
