@@ -152,12 +152,12 @@ class Api:
         """Drop the repeated responses, because the metadata has changed."""
         self._repeated, self._repeated_frames = {}, {}
 
-    def decode(self, version: int, frame: memoryview, position: int) -> Any:
+    def decode(self, version: int, frame: bytes | memoryview, position: int) -> Any:
         """Decode a request. Raises MalformedRequest, or TooLong if decoding would block the event loop; the
         caller must then use `decode_long`.
         """
         decoder = self._decoders[version]
-        if decoder is not None and len(frame) <= codec.NATIVE_BYTES_MAX:
+        if decoder is not None and isinstance(frame, bytes):
             try:
                 return decoder(frame, position, ELEMENTS_ON_LOOP_MAX)[0]
             except (IndexError, ValueError):
@@ -165,7 +165,7 @@ class Api:
         request, _ = codec.decode_at(self.request_class, version, frame, position, ELEMENTS_ON_LOOP_MAX)
         return request
 
-    def decode_long(self, version: int, frame: memoryview, position: int) -> Any:
+    def decode_long(self, version: int, frame: bytes | memoryview, position: int) -> Any:
         """Decode a long request. Raises MalformedRequest if it is malformed or has too many elements."""
         try:
             request, _ = codec.decode_long(self.request_class, version, frame, position, ELEMENTS_MAX)

@@ -22,7 +22,7 @@ from functools import partial
 from struct import Struct
 from typing import Any, Final, NamedTuple, cast
 
-from kafka_compat.network.framing import FrameReader, InvalidFrame
+from kafka_compat.network.framing import Frame, FrameReader, InvalidFrame
 from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.headers import RequestHeader, decode_response_header, encode_request_header
@@ -297,7 +297,7 @@ class _Link(asyncio.BufferedProtocol):
 
     # --- responses
 
-    def _answered(self, frame: memoryview) -> None:
+    def _answered(self, frame: Frame) -> None:
         if not self._waiting:
             raise ConnectionError(f"{self._name} sent an unexpected response")
         request = self._waiting[0]

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 from functools import partial
-from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
+
+from librt.strings import read_i32_be
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred, HungUp
@@ -26,10 +27,12 @@ from kafka_compat.handlers.produce_refusals import (
     failure,
     is_transactional,
     refused,
+    start_of,
     take_out_denied,
     unverified,
 )
 from kafka_compat.metadata.topic_names import is_internal
+from kafka_compat.protocol.buffers import in_memory
 from kafka_compat.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -40,7 +43,7 @@ from kafka_compat.protocol.messages.produce import (
 )
 from kafka_compat.replication.delayed_produce import DelayedProduce
 from kafka_compat.storage.errors import OutOfOrderSequence, StorageError, TakesLong
-from kafka_compat.storage.records.batch import COMPRESSION_MASK, HEADER_SIZE, read_header
+from kafka_compat.storage.records.batch import COMPRESSION_MASK, HEADER_SIZE, Buffer, read_header
 from kafka_compat.storage.records.validation import (
     QUICK_BYTES_MAX,
     QUICK_COMPRESSED_BYTES_MAX,
@@ -61,7 +64,6 @@ QUICK_PARTITIONS_MAX: Final = 32
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 _COUNT_POSITION: Final = 57
-_COUNT: Final = Struct(">i")
 _ACKS: Final = (-1, 0, 1)
 _FIRST_VERSION_WITH_ABORTABLE: Final = 11
 _FIRST_VERSION_THAT_ADDS: Final = 12
@@ -105,18 +107,20 @@ def _may_be_long(ctx: RequestContext, request: ProduceRequest) -> bool:
     partition_count = record_count = 0
     for topic in request.topic_data:
         for data in topic.partition_data:
-            records = data.records
+            records = in_memory(data.records)
             partition_count += 1
             if partition_count > QUICK_PARTITIONS_MAX:
                 return True
-            if not isinstance(records, memoryview) or len(records) < HEADER_SIZE:
+            start = start_of(records)
+            if records is None or len(start) < HEADER_SIZE:
                 continue
-            if records[MAGIC_POSITION] != 2 or records[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK:
+            if start[MAGIC_POSITION] != 2 or start[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK:
                 return True
-            record_count += _COUNT.unpack_from(records, _COUNT_POSITION)[0]
-            if record_count > QUICK_RECORDS_MAX or len(records) > QUICK_BYTES_MAX:
+            record_count += int(read_i32_be(start, _COUNT_POSITION))
+            size_bytes = len(records)
+            if record_count > QUICK_RECORDS_MAX or size_bytes > QUICK_BYTES_MAX:
                 return True
-            if len(records) > QUICK_COMPRESSED_BYTES_MAX:
+            if size_bytes > QUICK_COMPRESSED_BYTES_MAX:
                 name = (
                     topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
                 )
@@ -172,23 +176,25 @@ def _validated(
     broker = ctx.services
     name = topic.name if ctx.api_version < 13 else broker.metadata.topic_name(topic.topic_id)
     partition = None if name is None else broker.replicas.get(name, data.index)
-    if partition is None or not partition.is_leader or not isinstance(data.records, memoryview):
+    records = in_memory(data.records)
+    if partition is None or not partition.is_leader or records is None:
         return None
     try:
-        return partition.log.validate(data.records, broker.clock.now_ms(), ctx.api_version, quick=True)
+        return partition.log.validate(records, broker.clock.now_ms(), ctx.api_version, quick=True)
     except StorageError as error:
         # Break a reference cycle: the traceback refers to the caller's frame, which keeps the returned error.
         return error.with_traceback(None)
     except TakesLong:
         _keep_records(ctx, request)
+        kept = in_memory(data.records)
         found: ValidatedBatches | StorageError = yield partial(
-            _validate, partition, data.records, broker.clock.now_ms(), ctx.api_version
+            _validate, partition, kept or b"", broker.clock.now_ms(), ctx.api_version
         )
         return found
 
 
 def _validate(
-    partition: Partition, records: memoryview, now_ms: int, api_version: int
+    partition: Partition, records: Buffer, now_ms: int, api_version: int
 ) -> ValidatedBatches | StorageError:
     try:
         return partition.log.validate(records, now_ms, api_version)
@@ -198,7 +204,7 @@ def _validate(
 
 
 def _keep_records(ctx: RequestContext, request: ProduceRequest) -> None:
-    """Copy the records of a request, because they must outlive its frame."""
+    """Copy the records of a request whose frame is about to be overwritten."""
     if ctx.is_kept:
         return
     for topic in request.topic_data:
@@ -325,10 +331,10 @@ def _verify(ctx: RequestContext, request: ProduceRequest) -> Verification | None
     for topic in request.topic_data:
         name = topic.name if ctx.api_version < 13 else broker.metadata.topic_name(topic.topic_id)
         for data in topic.partition_data:
-            records = data.records
+            records = in_memory(data.records)
             if (
                 name is not None
-                and isinstance(records, memoryview)
+                and records is not None
                 and len(records) >= HEADER_SIZE
                 and is_transactional(records)
             ):
@@ -349,7 +355,7 @@ def _verify(ctx: RequestContext, request: ProduceRequest) -> Verification | None
     )
 
 
-def _may_begin(partition: Partition, records: memoryview) -> bool:
+def _may_begin(partition: Partition, records: Buffer) -> bool:
     """Return whether a transaction may continue or begin with this batch. In version 12, clients begin each
     transaction with sequence 0. If the producer is unknown to this replica, any other sequence means that an
     earlier batch was lost.
@@ -375,8 +381,8 @@ def _append(
         return refused(data.index, broker.replicas.missing(name, data.index)), None, 0
     if is_internal(name) and ctx.client_id != ADMIN_CLIENT_ID:
         return refused(data.index, ErrorCode.INVALID_TOPIC_EXCEPTION), None, 0
-    records = data.records
-    if not isinstance(records, memoryview):
+    records = in_memory(data.records)
+    if records is None:
         return refused(data.index, ErrorCode.INVALID_RECORD), None, 0
     if verified:
         error = verified.get((name, data.index))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
-from kafka_compat.protocol.buffers import Records
+from kafka_compat.protocol.buffers import Records, in_memory
 from kafka_compat.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,
@@ -15,6 +15,7 @@ from kafka_compat.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kafka_compat.storage.errors import MessageTooLarge, NotOneBatch, ProducerError, RecordListTooLarge
+from kafka_compat.storage.records.batch import HEADER_SIZE
 
 if TYPE_CHECKING:
     from kafka_compat.api.handler import RequestContext
@@ -84,13 +85,21 @@ def unverified(index: int, error: ErrorCode) -> PartitionProduceResponse:
     return refused(index, error, message)
 
 
+def start_of(records: Records | None) -> bytes:
+    """Return at least the header of a batch, if it is complete. Empty if `records` is None."""
+    if isinstance(records, bytes):
+        return records
+    batch = in_memory(records)
+    return b"" if batch is None else bytes(batch[:HEADER_SIZE])
+
+
 def is_transactional(records: Records | None) -> bool:
     """Return whether a batch is marked as part of a transaction."""
+    start = start_of(records)
     return (
-        isinstance(records, memoryview)
-        and len(records) > ATTRIBUTES_LOW_BYTE
-        and records[MAGIC_POSITION] == 2
-        and records[ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_FLAG != 0
+        len(start) > ATTRIBUTES_LOW_BYTE
+        and start[MAGIC_POSITION] == 2
+        and start[ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_FLAG != 0
     )
 
 

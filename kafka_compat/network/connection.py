@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_compat.api.api import Part
 from kafka_compat.api.caller import Caller, Session
 from kafka_compat.deferred import Deferred
-from kafka_compat.network.framing import FIRST_BYTES, FrameReader, InvalidFrame
+from kafka_compat.network.framing import FIRST_BYTES, Frame, FrameReader, InvalidFrame
 from kafka_compat.network.host import Entrance, Host
 from kafka_compat.network.output import SENDFILE_BYTES_MIN, Output, Slot
 from kafka_compat.network.tls import TlsSocket, Wire
@@ -161,7 +161,7 @@ class Connection:
                 answer()
             self.close()
 
-    def hold_out(self, dispatch: Callable[[Connection, memoryview], bool], frame_max_bytes: int) -> None:
+    def hold_out(self, dispatch: Callable[[Connection, Frame], bool], frame_max_bytes: int) -> None:
         """Pass frames of at most `frame_max_bytes` to `dispatch` until the client is authenticated."""
         self.dispatch = dispatch
         self._reader.max_frame_bytes = frame_max_bytes

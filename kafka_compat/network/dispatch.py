@@ -10,14 +10,15 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
+
+from librt.strings import read_i16_be, read_i32_be
 
 from kafka_compat.api.api import SIZE_BYTES, Api, Part
 from kafka_compat.api.calls import Calls
 from kafka_compat.deferred import Deferred, HungUp
 from kafka_compat.network.connection import Connection
-from kafka_compat.network.framing import SPARE_BYTES_MAX
+from kafka_compat.network.framing import SPARE_BYTES_MAX, Frame
 from kafka_compat.network.output import Slot
 from kafka_compat.protocol import codec
 from kafka_compat.protocol.api_keys import ApiKey
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_fixed_header: Final[Callable[[memoryview], tuple[int, int, int, int]]] = Struct(">hhih").unpack_from
 HEADER_BYTES: Final = 10
 """Size in bytes of the API key, version, correlation ID, and client ID length."""
 SHORT_HEADER_BYTES: Final = 8
@@ -64,7 +64,7 @@ class Dispatcher:
         self._calls = calls
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> bool:
+    def dispatch(self, connection: Connection, frame: Frame) -> bool:
         """Serve one frame. Return False if the connection must be closed."""
         try:
             return self._dispatch(connection, frame)
@@ -76,7 +76,7 @@ class Dispatcher:
             log.exception("Closed the connection from %s: a request failed", connection.peer_host)
         return False
 
-    def _dispatch(self, connection: Connection, frame: memoryview) -> bool:
+    def _dispatch(self, connection: Connection, frame: Frame) -> bool:
         if len(frame) < HEADER_BYTES:
             raise MalformedRequest(f"the header has only {len(frame)} bytes")
         key, version, correlation_id, client_id_length = _fixed_header(frame)
@@ -110,7 +110,14 @@ class Dispatcher:
             task.add_done_callback(self._tasks.discard)
             return True
         response = calls.call(
-            caller, key, version, request, len(frame), connection.last_active_s, began_s, False
+            caller,
+            key,
+            version,
+            request,
+            len(frame),
+            connection.last_active_s,
+            began_s,
+            isinstance(frame, bytes),
         )
         if type(response) is not api.response_class:
             return self._answer(connection, api, version, correlation_id, response)
@@ -125,7 +132,7 @@ class Dispatcher:
         connection.respond(parts)
         return True
 
-    def refusal(self, connection: Connection, frame: memoryview, error: KafkaError) -> list[Part] | None:
+    def refusal(self, connection: Connection, frame: Frame, error: KafkaError) -> list[Part] | None:
         """Return the response to a request rejected with `error`, or None if it gets no response."""
         if len(frame) < HEADER_BYTES:
             return None
@@ -147,7 +154,7 @@ class Dispatcher:
         connection: Connection,
         api: Api,
         version: int,
-        frame: memoryview,
+        frame: Frame,
         position: int,
         began_s: float,
         deferred: Deferred,
@@ -268,8 +275,21 @@ def _note_malformed(connection: Connection, error: MalformedRequest) -> None:
     connection.server.note_refusal(connection.peer_host, f"it sent an invalid request: {error}")
 
 
-def _kept(frame: memoryview) -> memoryview:
+def _kept(frame: Frame) -> Frame:
     """Return a frame that stays valid when its connection receives more data: a copy, unless the frame is
-    larger than the buffers that connections reuse.
+    small or larger than the buffers that connections reuse.
     """
-    return frame if len(frame) > SPARE_BYTES_MAX else memoryview(bytearray(frame))
+    if isinstance(frame, bytes) or len(frame) > SPARE_BYTES_MAX:
+        return frame
+    return memoryview(bytearray(frame))
+
+
+def _fixed_header(frame: Frame) -> tuple[int, int, int, int]:
+    """Return the API key, version, correlation ID, and length of the client ID of a request."""
+    start = frame if isinstance(frame, bytes) else bytes(frame[:HEADER_BYTES])
+    return (
+        int(read_i16_be(start, 0)),
+        int(read_i16_be(start, 2)),
+        int(read_i32_be(start, 4)),
+        int(read_i16_be(start, SHORT_HEADER_BYTES)),
+    )

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.network.connection import Connection
+from kafka_compat.network.framing import Frame
 from kafka_compat.network.server import Server
 from kafka_compat.network.strangers import PASSED, PASSED_AGAIN
 from kafka_compat.network.tls import TlsSocket
@@ -124,7 +125,7 @@ class ListenerEntrance:
             exchange.mechanism_name,
         )
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> bool:
+    def dispatch(self, connection: Connection, frame: Frame) -> bool:
         """Serve a frame of an unauthenticated client or an expiring session. Return False to disconnect."""
         exchange = connection.authentication
         assert exchange is not None
@@ -153,7 +154,7 @@ class ListenerEntrance:
             return self._unexpected(connection, exchange, key, frame)
         return self._server.dispatch(connection, frame)
 
-    def _unexpected(self, connection: Connection, exchange: Exchange, key: int, frame: memoryview) -> bool:
+    def _unexpected(self, connection: Connection, exchange: Exchange, key: int, frame: Frame) -> bool:
         during = "authentication" if exchange.stage is Stage.TOKENS else "handshake"
         name = ApiKey(key).name if key in _KEYS else f"key {key}"
         answer = None
@@ -169,7 +170,7 @@ class ListenerEntrance:
         )
         return True
 
-    def _bare_token(self, connection: Connection, exchange: Exchange, frame: memoryview) -> bool:
+    def _bare_token(self, connection: Connection, exchange: Exchange, frame: Frame) -> bool:
         try:
             answer = exchange.token(bytes(frame))
         except (Refused, UnexpectedRequest) as error:

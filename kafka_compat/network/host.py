@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 if TYPE_CHECKING:
     from kafka_compat.network.admission import Limits
     from kafka_compat.network.budget import AnswerBudget, RequestBudget
-    from kafka_compat.network.framing import InvalidFrame
+    from kafka_compat.network.framing import Frame, InvalidFrame
     from kafka_compat.network.tls import TlsSocket
     from kafka_compat.network.turns import Turns
     from kafka_compat.security.sasl.exchange import Exchange
@@ -29,7 +29,7 @@ class Host(Protocol):
     turns: Turns
     request_budget: RequestBudget
     answer_budget: AnswerBudget
-    dispatch: Callable[[Connection, memoryview], bool]
+    dispatch: Callable[[Connection, Frame], bool]
 
     def complain(self, host: str, error: InvalidFrame) -> None:
         """Log an invalid frame that a client sent, and the protocol that its first bytes suggest."""

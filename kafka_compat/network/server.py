@@ -16,7 +16,7 @@ from kafka_compat.network.accepting import Acceptor, Descriptors
 from kafka_compat.network.admission import Admission, Door, Limits
 from kafka_compat.network.budget import AnswerBudget, RequestBudget
 from kafka_compat.network.connection import Connection
-from kafka_compat.network.framing import SCRATCH_BYTES, InvalidFrame
+from kafka_compat.network.framing import SCRATCH_BYTES, Frame, InvalidFrame
 from kafka_compat.network.host import Entrance
 from kafka_compat.network.strangers import (
     FAILED,
@@ -48,18 +48,18 @@ EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")
 _PAUSE_MAX_S: Final = 86_400.0
 
 
-Refusal = Callable[[Connection, memoryview, "KafkaError"], "list[Part] | None"]
+Refusal = Callable[[Connection, Frame, "KafkaError"], "list[Part] | None"]
 """A function that returns the response to a frame rejected with an error, or None for no response."""
 
 
-def _no_answer(connection: Connection, frame: memoryview, error: KafkaError) -> None:
+def _no_answer(connection: Connection, frame: Frame, error: KafkaError) -> None:
     return None
 
 
 class Server:
     """The server for all listeners. It accepts connections, and passes their frames to `dispatch`."""
 
-    dispatch: Callable[[Connection, memoryview], bool]
+    dispatch: Callable[[Connection, Frame], bool]
     """Function that serves a frame. Returns False if the connection must be closed."""
     refusal: Refusal
 
@@ -146,7 +146,7 @@ class Server:
         return sockets
 
     async def start(
-        self, dispatch: Callable[[Connection, memoryview], bool], refusal: Refusal = _no_answer
+        self, dispatch: Callable[[Connection, Frame], bool], refusal: Refusal = _no_answer
     ) -> None:
         """Accept connections on all bound listeners, including connections in the backlog, and serve their
         frames with `dispatch`.

@@ -13,6 +13,11 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 IN_MEMORY: Final = (bytes, bytearray, memoryview)
 
+COPIED_BYTES_MAX: Final = 64 * 1024
+"""Maximum size of a message that is copied to a bytes object before it is decoded. Its records are bytes.
+Larger messages are decoded from a view, and their records are views.
+"""
+
 
 class TooLong(Exception):
     """Raised if the arrays of a message have more elements than the caller allows."""
@@ -26,6 +31,13 @@ class FileSliceLike(Protocol):
 
 
 Records: TypeAlias = Buffer | FileSliceLike
+
+
+def in_memory(records: Records | None) -> Buffer | None:
+    """Return records that are in memory, or None."""
+    if isinstance(records, bytes):
+        return records
+    return records if isinstance(records, IN_MEMORY) else None
 
 
 def size_of(value: Records) -> int:
@@ -43,7 +55,7 @@ STEP_BYTES: Final = 1024 * 1024
 """Number of bytes copied at a time, which blocks the interpreter for about half a millisecond."""
 
 
-def copy_in_steps(buffer: memoryview, start: int, stop: int) -> bytes:
+def copy_in_steps(buffer: Buffer, start: int, stop: int) -> bytes:
     """Copy `buffer[start:stop]` without blocking other threads for long."""
     copied = BytesIO()
     for position in range(start, stop, STEP_BYTES):

@@ -9,7 +9,14 @@ from types import BuiltinFunctionType
 from typing import Any, Final, TypeVar, cast
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.protocol.buffers import IN_MEMORY, STEP_BYTES, Buffer, Records, size_of
+from kafka_compat.protocol.buffers import (
+    COPIED_BYTES_MAX,
+    IN_MEMORY,
+    STEP_BYTES,
+    Buffer,
+    Records,
+    size_of,
+)
 from kafka_compat.protocol.schema import Message, schema_of
 
 M = TypeVar("M")
@@ -21,9 +28,6 @@ HOT_APIS: Final = ("api_versions", "fetch", "metadata", "produce")
 """APIs whose messages are native classes in the compiled form (see native_module): those that transfer
 records, and the first requests of every client.
 """
-NATIVE_BYTES_MAX: Final = 64 * 1024
-"""Maximum size of a buffer that native decoders, which copy it, decode."""
-
 _REFUSALS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError)
 _VERSION: Final = struct.Struct(">h")
 
@@ -44,12 +48,12 @@ class MalformedRequest(KafkaError):
 def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exact: bool = False) -> M:
     """Decode the message of class `cls` that starts at `position`. Later bytes are ignored unless `exact`.
 
-    `records` fields are memoryviews of `buffer`. Raises MalformedRequest if the bytes are invalid or, with
-    `exact`, if bytes remain. Raises KafkaError(UNSUPPORTED_VERSION) if the class does not have this version.
+    `records` fields are bytes or, in a large message, memoryviews of `buffer`. Raises MalformedRequest if the
+    bytes are invalid or, with `exact`, if bytes remain. Raises KafkaError(UNSUPPORTED_VERSION) if the class
+    does not have this version.
     """
-    if type(buffer) is not memoryview:
-        buffer = memoryview(buffer)
-    decoder = _decoder(cls, version, len(buffer))
+    buffer = _decodable(buffer)
+    decoder = _decoder(cls, version, buffer)
     try:
         message, end = decoder(buffer, position, UNBOUNDED)
     except (struct.error, IndexError, ValueError) as error:
@@ -65,9 +69,8 @@ def decode_at(
     """Decode a message, and return it with the position after it. Raises the same errors as `decode` and,
     without decoding further elements, TooLong if its arrays have more than `elements_max` elements.
     """
-    if type(buffer) is not memoryview:
-        buffer = memoryview(buffer)
-    decoder = _decoder(cls, version, len(buffer))
+    buffer = _decodable(buffer)
+    decoder = _decoder(cls, version, buffer)
     try:
         return decoder(buffer, position, elements_max)  # type: ignore[no-any-return]
     except (struct.error, IndexError, ValueError) as error:
@@ -75,7 +78,7 @@ def decode_at(
 
 
 def decode_long(
-    cls: type[M], version: int, buffer: memoryview, position: int, elements_max: int
+    cls: type[M], version: int, buffer: Buffer, position: int, elements_max: int
 ) -> tuple[M, int]:
     """Decode a long message, and return it with the position after it. Call this in a separate thread. Unlike
     compiled codecs, it releases the interpreter lock now and then.
@@ -204,9 +207,13 @@ def _run_encoder(
         raise ValueError(_why_not_encoded(cast(Message, message), version, error)) from error
 
 
-def _decoder(cls: type, version: int, size_bytes: int) -> Any:
-    # Native decoders copy the buffer. The interruptible decoder serves large messages just as well.
-    key = version if size_bytes <= NATIVE_BYTES_MAX else ~version
+def _decodable(buffer: Buffer) -> bytes | memoryview:
+    return bytes(buffer) if len(buffer) <= COPIED_BYTES_MAX else memoryview(buffer)
+
+
+def _decoder(cls: type, version: int, buffer: bytes | memoryview) -> Any:
+    # Native decoders read bytes only. The interruptible decoder serves large messages just as well.
+    key = version if isinstance(buffer, bytes) else ~version
     return cls.__decoders__.get(key) or _new_decoder(cls, version, key)  # type: ignore[attr-defined]
 
 

@@ -16,7 +16,7 @@ from kafka_compat.protocol.decoder_source import DecoderSource
 from kafka_compat.protocol.encoder_source import EncoderSource
 from kafka_compat.protocol.schema import Message, schema_of
 
-Decoder: TypeAlias = Callable[[memoryview, int, int], tuple[Any, int]]
+Decoder: TypeAlias = Callable[[bytes | memoryview, int, int], tuple[Any, int]]
 Encoder: TypeAlias = Callable[[Any, Callable[[Records], None], Callable[[Records], None], int], None]
 
 

@@ -135,10 +135,10 @@ class DecoderSource(Source):
     def read(self, wire_type: Wire) -> str:
         """Return the expression for a value in `b[p:e]`."""
         if wire_type.name == "string":
-            return "b[p:e].tobytes().decode()"
+            return "str(b[p:e], 'utf-8')"
         if wire_type.name == "records":
             return "b[p:e]"
-        return f"b[p:e].tobytes() if n < {buffers.STEP_BYTES} else copy_in_steps(b, p, e)"
+        return f"bytes(b[p:e]) if n < {buffers.STEP_BYTES} else copy_in_steps(b, p, e)"
 
     def length(self, code: str, nullable: bool, target: str) -> str:
         """Generate code that reads a length or count into `n`, handles null, and ends with `else:`.

@@ -28,7 +28,7 @@ class RequestHeader(NamedTuple):
 
 
 def decode_client_id(
-    buffer: memoryview, position: int, length: int, is_flexible: bool
+    buffer: bytes | memoryview, position: int, length: int, is_flexible: bool
 ) -> tuple[str | None, int]:
     """Decode a request header starting at the client ID, which has `length` bytes (-1 if it is null). Return
     the client ID and the position of the request's body. Raises MalformedRequest if the header is invalid.
@@ -39,13 +39,14 @@ def decode_client_id(
         position += length
         if position > len(buffer):
             raise MalformedRequest(f"request header: client id of {length} bytes extends past the end")
+        raw = buffer[start:position] if isinstance(buffer, bytes) else bytes(buffer[start:position])
         try:
-            client_id = str(buffer[start:position], "utf-8")
+            client_id = raw.decode()
         except UnicodeDecodeError as error:
             raise MalformedRequest(f"request header: client id is not UTF-8: {error.reason}") from None
     if is_flexible:
         try:
-            count: int = buffer[position]
+            count = buffer[position]
             position += 1
             if count:
                 position = skip_tagged_fields(buffer, position, count)

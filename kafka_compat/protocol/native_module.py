@@ -144,13 +144,13 @@ def _default(spec: FieldSpec) -> str | None:
 
 
 class _NativeDecoder(DecoderSource):
-    """Reads each value from `b`, a copy of the frame, and records as slices of the original buffer."""
+    """Reads each value from the bytes `b`."""
 
     def heading(self, name: str, cls: type[Message]) -> str:
-        return f"def {name}(view: memoryview, position: int, limit: int) -> tuple[{cls.__name__}, int]:"
+        return f"def {name}(b: bytes, position: int, limit: int) -> tuple[{cls.__name__}, int]:"
 
     def write_function(self, cls: type[Message]) -> None:
-        for text in ("b = bytes(view)", "p: i64 = position", "left: i64 = limit", "end: i64 = len(b)"):
+        for text in ("p: i64 = position", "left: i64 = limit", "end: i64 = len(b)"):
             self.line(text)
         for name in ("n", "e", "start", "tag", "size"):
             self.line(f"{name}: i64 = 0")
@@ -198,7 +198,7 @@ class _NativeDecoder(DecoderSource):
         return f"{target}_{spec.name}"
 
     def read(self, wire_type: Wire) -> str:
-        return {"string": "b[p:e].decode()", "bytes": "b[p:e]", "records": "view[p:e]"}[wire_type.name]
+        return {"string": "b[p:e].decode()", "bytes": "b[p:e]", "records": "b[p:e]"}[wire_type.name]
 
     def array(self, element: WireType, nullable: bool, target: str) -> None:
         count = self.length("i", nullable, target)

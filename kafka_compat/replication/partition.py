@@ -41,6 +41,7 @@ from kafka_compat.replication.waiters import (
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.log.log import AppendInfo, Log
+from kafka_compat.storage.records.batch import Buffer
 from kafka_compat.storage.records.validation import ValidatedBatches
 
 _NONE: Final = ErrorCode.NONE
@@ -264,7 +265,7 @@ class Partition:
 
     def append(
         self,
-        data: memoryview,
+        data: Buffer,
         now_ms: int,
         produce_version: int | None = None,
         internal: bool = False,

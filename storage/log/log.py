@@ -42,9 +42,11 @@ from kafka_compat.storage.records.batch import (
     LOG_OVERHEAD,
     MAGIC_POSITION,
     BatchHeader,
+    Buffer,
     read_checked_headers,
     read_headers,
     stamp,
+    stamped,
 )
 from kafka_compat.storage.records.compression import NAMES
 from kafka_compat.storage.records.records import read_marker
@@ -226,14 +228,14 @@ class Log:
 
     # --- appends
 
-    def must_recompress(self, data: memoryview) -> bool:
+    def must_recompress(self, data: Buffer) -> bool:
         """Whether a batch must be recompressed with the topic's codec."""
         return self._codec is not None and (
             data[MAGIC_POSITION] != 2 or data[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK != self._codec
         )
 
     def validate(
-        self, data: memoryview, now_ms: int, produce_version: int | None = None, *, quick: bool = False
+        self, data: Buffer, now_ms: int, produce_version: int | None = None, *, quick: bool = False
     ) -> ValidatedBatches:
         """Validate batches for `append_as_leader`. May run in any thread, because it does not access the log.
         With `quick`, raises TakesLong if the validation would take more than a few milliseconds.
@@ -242,7 +244,7 @@ class Log:
 
     def append_as_leader(
         self,
-        data: memoryview,
+        data: Buffer,
         *,
         leader_epoch: int,
         now_ms: int,
@@ -252,9 +254,9 @@ class Log:
     ) -> AppendInfo:
         """Check the batches of one request, assign offsets and the leader epoch to them, and append them.
 
-        `data` is modified in place if it is writable. `internal` batches come from this broker's coordinators
-        and are not validated. `validated` is the result of `validate` for `data`. Raises a StorageError if
-        the batches are rejected or cannot be written.
+        `data` is modified in place if it is a writable view. `internal` batches come from this broker's
+        coordinators and are not validated. `validated` is the result of `validate` for `data`. Raises a
+        StorageError if the batches are rejected or cannot be written.
         """
         if self.disk.failure is not None or self.truncations.count:
             self._check_writable()
@@ -272,8 +274,10 @@ class Log:
             data = validated.data
             headers = validated.headers
             log_append_time = validated.log_append_time
-        if data.readonly:
-            data = memoryview(bytearray(data))
+        in_place: memoryview | None = None
+        if not isinstance(data, bytes) or len(headers) != 1:
+            is_writable = isinstance(data, memoryview) and not data.readonly
+            data = in_place = memoryview(data if is_writable else bytearray(data))
         producers = self.producers
         first_offset = next_offset = self.log_end_offset
         max_timestamp = -1
@@ -290,7 +294,10 @@ class Log:
                         self.log_start_offset,
                         True,
                     )
-            stamp(data, position, next_offset, header.batch_length, leader_epoch)
+            if in_place is not None:
+                stamp(in_place, position, next_offset, header.batch_length, leader_epoch)
+            else:
+                data = stamped(data, next_offset, leader_epoch)
             position += LOG_OVERHEAD + header.batch_length
             next_offset += header.last_offset_delta + 1
             if header.max_timestamp > max_timestamp:
@@ -320,7 +327,7 @@ class Log:
 
     def _store(
         self,
-        data: memoryview,
+        data: Buffer,
         headers: Sequence[BatchHeader],
         first_offset: int | None,
         end_offset: int,

@@ -28,8 +28,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable
-from typing import Final, TypeAlias, cast
+from types import BuiltinFunctionType
+from typing import Final
+
+from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be, write_i32_be, write_i64_be
 
 from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.records.crc import crc32c
@@ -74,8 +76,6 @@ FIELDS: Final = (
     "record_count",
 )
 _LEGACY_HEADER: Final = struct.Struct(">qiIbbq")
-Fields: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
-_unpack: Final[Callable[[Buffer, int], Fields]] = HEADER.unpack_from
 _stamp: Final = struct.Struct(">qii").pack_into
 _CRC: Final = struct.Struct(">I")
 
@@ -85,22 +85,35 @@ class BatchHeader:
 
     __slots__ = FIELDS
 
-    def __init__(self, fields: Fields) -> None:
-        (
-            self.base_offset,
-            self.batch_length,
-            self.partition_leader_epoch,
-            self.magic,
-            self.crc,
-            self.attributes,
-            self.last_offset_delta,
-            self.base_timestamp,
-            self.max_timestamp,
-            self.producer_id,
-            self.producer_epoch,
-            self.base_sequence,
-            self.record_count,
-        ) = fields
+    def __init__(
+        self,
+        base_offset: int,
+        batch_length: int,
+        partition_leader_epoch: int,
+        magic: int,
+        crc: int,
+        attributes: int,
+        last_offset_delta: int,
+        base_timestamp: int,
+        max_timestamp: int,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        record_count: int,
+    ) -> None:
+        self.base_offset = base_offset
+        self.batch_length = batch_length
+        self.partition_leader_epoch = partition_leader_epoch
+        self.magic = magic
+        self.crc = crc
+        self.attributes = attributes
+        self.last_offset_delta = last_offset_delta
+        self.base_timestamp = base_timestamp
+        self.max_timestamp = max_timestamp
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.record_count = record_count
 
     def fields(self) -> dict[str, int]:
         """Return the fields by name, in byte order."""
@@ -108,7 +121,7 @@ class BatchHeader:
 
     def replace(self, **changes: int) -> BatchHeader:
         """Return a copy of the header in which the given fields are replaced."""
-        return BatchHeader(cast(Fields, tuple((self.fields() | changes).values())))
+        return BatchHeader(**(self.fields() | changes))
 
     def pack(self) -> bytes:
         return HEADER.pack(*self.fields().values())
@@ -193,7 +206,33 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 def unpack_header(buffer: Buffer, position: int) -> BatchHeader:
     """Read a header of format 2. Raises struct.error if it is incomplete."""
-    return BatchHeader(_unpack(buffer, position))
+    if not IS_COMPILED:
+        return BatchHeader(*HEADER.unpack_from(buffer, position))
+    if isinstance(buffer, bytes):
+        header = buffer
+    else:
+        header = bytes(buffer[position : position + HEADER_SIZE])
+        position = 0
+    if len(header) - position < HEADER_SIZE:
+        raise struct.error("an incomplete batch header")
+    return BatchHeader(
+        int(read_i64_be(header, position)),
+        int(read_i32_be(header, position + 8)),
+        int(read_i32_be(header, position + 12)),
+        (header[position + MAGIC_POSITION] ^ 0x80) - 0x80,
+        int(read_i32_be(header, position + 17)) & 0xFFFFFFFF,
+        int(read_i16_be(header, position + CRC_START)),
+        int(read_i32_be(header, position + 23)),
+        int(read_i64_be(header, position + 27)),
+        int(read_i64_be(header, position + 35)),
+        int(read_i64_be(header, position + 43)),
+        int(read_i16_be(header, position + 51)),
+        int(read_i32_be(header, position + 53)),
+        int(read_i32_be(header, position + 57)),
+    )
+
+
+IS_COMPILED: Final = isinstance(unpack_header, BuiltinFunctionType)
 
 
 def _read_legacy_header(buffer: Buffer, position: int) -> BatchHeader:
@@ -202,7 +241,7 @@ def _read_legacy_header(buffer: Buffer, position: int) -> BatchHeader:
         timestamp = NO_TIMESTAMP
     # Headers in formats 0 and 1 contain no leader epoch and no producer, and count as one record.
     producer = NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE
-    return BatchHeader((offset, length, -1, magic, crc, attributes, 0, timestamp, timestamp, *producer, 1))
+    return BatchHeader(offset, length, -1, magic, crc, attributes, 0, timestamp, timestamp, *producer, 1)
 
 
 def read_headers(data: Buffer) -> list[BatchHeader]:
@@ -244,6 +283,16 @@ def stamp(
 ) -> None:
     """Write the fields that the CRC excludes to the batch at `position`."""
     _stamp(buffer, position, base_offset, batch_length, leader_epoch)
+
+
+def stamped(batch: Buffer, base_offset: int, leader_epoch: int) -> bytes:
+    """Return a copy of a batch with this base offset and leader epoch, which the CRC excludes."""
+    start = BytesWriter()
+    write_i64_be(start, base_offset)
+    whole = bytes(batch)
+    start.write(whole[8:LOG_OVERHEAD])
+    write_i32_be(start, leader_epoch)
+    return start.getvalue() + whole[MAGIC_POSITION:]
 
 
 def crc_ok(buffer: Buffer, position: int, header: BatchHeader) -> bool:

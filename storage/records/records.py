@@ -167,7 +167,7 @@ def build_batch(
     # `join_batch` sets the length and the CRC.
     offsets = base_offset, 0, leader_epoch, 2, 0, attributes, count - 1
     producer = producer_id, producer_epoch, base_sequence
-    header = BatchHeader((*offsets, base_timestamp, max_timestamp, *producer, count))
+    header = BatchHeader(*offsets, base_timestamp, max_timestamp, *producer, count)
     return join_batch(header, body, level=level)
 
 

@@ -8,7 +8,7 @@ the topic's are recompressed; both allocate a new buffer.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from kafka_compat.storage.config import LogConfig
@@ -33,6 +33,7 @@ from kafka_compat.storage.records.batch import (
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_FLAG,
     BatchHeader,
+    Buffer,
     read_header,
     seal,
     unpack_header,
@@ -44,6 +45,7 @@ from kafka_compat.storage.records.record_scan import scan
 from kafka_compat.storage.records.records import Record, iter_records, join_batch
 
 LONG_MAX: Final = 2**63 - 1
+_WORD_MAX: Final = 2**61
 KEYLESS: Final = "Compacted topic cannot accept message without key"
 """Start of the error message for a record without a key."""
 QUICK_BYTES_MAX: Final = 4 << 20
@@ -72,9 +74,11 @@ _TIMESTAMP_TYPES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AppendPolicy:
-    """The validation rules for one topic, named like Kafka's settings. Sizes are in bytes, times in ms."""
+    """The validation rules for one topic, named like Kafka's settings. Sizes are in bytes, times in ms. They
+    are not modified.
+    """
 
     max_message_bytes: int = 1_048_588
     segment_bytes: int = 1 << 30
@@ -89,6 +93,16 @@ class AppendPolicy:
     """Whether the records after the batch header are validated. Not a setting of Apache Kafka."""
     partition: str = ""
     """The partition's name, for error messages about records without a key in a compacted topic."""
+
+    quick_before_max_ms: int = field(init=False)
+    quick_after_max_ms: int = field(init=False)
+    """The limits of timestamps, or smaller ones that fit into a machine word. The records of a batch that
+    exceeds them are checked individually.
+    """
+
+    def __post_init__(self) -> None:
+        self.quick_before_max_ms = min(self.before_max_ms, _WORD_MAX)
+        self.quick_after_max_ms = min(self.after_max_ms, _WORD_MAX)
 
     @classmethod
     def of(cls, config: LogConfig, partition: str) -> AppendPolicy:
@@ -134,7 +148,7 @@ class ValidatedBatches:
 
     def __init__(
         self,
-        data: memoryview,
+        data: Buffer,
         headers: list[BatchHeader],
         log_append_time: int = NO_TIMESTAMP,
         converted: bool = False,
@@ -146,7 +160,7 @@ class ValidatedBatches:
 
 
 def validate_batches(
-    data: memoryview,
+    data: Buffer,
     policy: AppendPolicy,
     now_ms: int,
     *,
@@ -156,8 +170,8 @@ def validate_batches(
     """Validate the data for one partition in a Produce request of this version (None: the newest version).
 
     The timestamp type and the largest timestamp in the header are corrected if necessary, in place if `data`
-    is writable and otherwise in a copy. Raises a StorageError whose class depends on the cause. With `quick`,
-    raises TakesLong if the validation would take more than a few milliseconds.
+    is a writable view and otherwise in a copy. Raises a StorageError whose class depends on the cause. With
+    `quick`, raises TakesLong if the validation would take more than a few milliseconds.
     """
     size_bytes = len(data)
     if size_bytes < HEADER_SIZE:
@@ -197,13 +211,13 @@ def validate_batches(
             least, greatest, has_null_key = scan(body, count)
         max_timestamp = header.base_timestamp + greatest
         if policy.timestamp_type is _CREATE_TIME:
-            out_of_range = (
-                now_ms - header.base_timestamp - least > policy.before_max_ms
-                or max_timestamp - now_ms > policy.after_max_ms
+            may_be_out_of_range = (
+                now_ms - header.base_timestamp - least > policy.quick_before_max_ms
+                or max_timestamp - now_ms > policy.quick_after_max_ms
             )
         else:
-            out_of_range = attributes & TIMESTAMP_TYPE_FLAG != 0
-        if out_of_range or (has_null_key and policy.compact):
+            may_be_out_of_range = attributes & TIMESTAMP_TYPE_FLAG != 0
+        if may_be_out_of_range or (has_null_key and policy.compact):
             if quick and count > QUICK_RECORDS_MAX:
                 raise TakesLong
             _check_records(
@@ -242,8 +256,8 @@ def _too_large(size_bytes: int, policy: AppendPolicy) -> MessageTooLarge:
     )
 
 
-def _rewrite(data: memoryview, attributes: int, max_timestamp: int) -> tuple[memoryview, BatchHeader]:
-    if data.readonly:
+def _rewrite(data: Buffer, attributes: int, max_timestamp: int) -> tuple[Buffer, BatchHeader]:
+    if not isinstance(data, memoryview) or data.readonly:
         data = memoryview(bytearray(data))
     _ATTRIBUTES.pack_into(data, 21, attributes)
     _MAX_TIMESTAMP.pack_into(data, 35, max_timestamp)
@@ -251,11 +265,11 @@ def _rewrite(data: memoryview, attributes: int, max_timestamp: int) -> tuple[mem
     return data, read_header(data)
 
 
-def _decompressed(codec: int, data: memoryview, quick: bool) -> bytes:
+def _decompressed(codec: int, data: Buffer, quick: bool) -> bytes:
     return decompress(codec, data[HEADER_SIZE:], quick_bytes=QUICK_BODY_BYTES_MAX if quick else None)
 
 
-def _recompress(header: BatchHeader, body: bytes, policy: AppendPolicy) -> tuple[memoryview, BatchHeader]:
+def _recompress(header: BatchHeader, body: bytes, policy: AppendPolicy) -> tuple[Buffer, BatchHeader]:
     attributes = header.attributes & ~COMPRESSION_MASK | NAMES[policy.compression_type]
     batch = join_batch(header.replace(attributes=attributes), body, level=policy.compression_level)
     if len(batch) > policy.max_message_bytes:
@@ -316,7 +330,7 @@ def _timestamp_error(
     )
 
 
-def _as_created(data: memoryview) -> list[Record]:
+def _as_created(data: Buffer) -> list[Record]:
     """Read the records with the timestamps set by the producer, even if the batch type is LogAppendTime."""
     batch = bytearray(data)
     (attributes,) = _ATTRIBUTES.unpack_from(batch, 21)
@@ -325,7 +339,7 @@ def _as_created(data: memoryview) -> list[Record]:
 
 
 def _validate_unusual(
-    data: memoryview, policy: AppendPolicy, now_ms: int, produce_version: int | None, quick: bool
+    data: Buffer, policy: AppendPolicy, now_ms: int, produce_version: int | None, quick: bool
 ) -> ValidatedBatches:
     """Validate input other than one batch of format 2: old formats, several batches, or invalid data."""
     only_format_2 = produce_version is None or produce_version >= _FIRST_VERSION_OF_FORMAT_2
@@ -353,7 +367,7 @@ def _validate_unusual(
     return _convert(data[:whole_bytes], sizes, policy, now_ms)
 
 
-def _batches(data: memoryview) -> tuple[list[int], list[int]]:
+def _batches(data: Buffer) -> tuple[list[int], list[int]]:
     """Return the sizes and magic numbers of the complete batches or messages in `data`.
 
     Raises CorruptRecord if a length or magic number is invalid.
@@ -380,7 +394,7 @@ def _batches(data: memoryview) -> tuple[list[int], list[int]]:
     return sizes, magics
 
 
-def _convert(data: memoryview, sizes: list[int], policy: AppendPolicy, now_ms: int) -> ValidatedBatches:
+def _convert(data: Buffer, sizes: list[int], policy: AppendPolicy, now_ms: int) -> ValidatedBatches:
     from kafka_compat.storage.records.legacy import read_message_set, up_convert
 
     if max(sizes) > policy.max_message_bytes:

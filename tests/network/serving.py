@@ -13,13 +13,14 @@ from kafka_compat.config.listeners import Listener
 from kafka_compat.lazy import Lazy
 from kafka_compat.network.admission import Limits
 from kafka_compat.network.connection import Connection
+from kafka_compat.network.framing import Frame
 from kafka_compat.network.server import Server
 from kafka_compat.quotas.connection_rates import ConnectionRates
 from kafka_compat.quotas.rates import Windows
 from kafka_compat.storage.filesystem import RealFilesystem
 from kafka_compat.storage.segments.segment import FileSlice
 
-Dispatch = Callable[[Connection, memoryview], bool]
+Dispatch = Callable[[Connection, Frame], bool]
 
 GENEROUS = Limits(
     request_max_bytes=10_000_000,

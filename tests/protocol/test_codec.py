@@ -120,13 +120,21 @@ def test_every_version_of_a_default_message_round_trips() -> None:
         assert decode(cls, version, content, exact=True) == cls()
 
 
-def test_records_are_views_of_the_request() -> None:
-    frame = bytearray(b"head" + encode(produce_request(b"batch"), 9))
+def test_records_of_a_large_request_are_views_of_its_buffer() -> None:
+    batch = b"batch" * COPIED_BYTES_MAX
+    frame = bytearray(b"head" + encode(produce_request(batch), 9))
     request = decode(ProduceRequest, 9, memoryview(frame), 4)
     records = request.topic_data[0].partition_data[0].records
-    assert isinstance(records, memoryview)
-    records[:] = b"BATCH"
+    assert isinstance(records, memoryview) and records == batch
+    records[:5] = b"BATCH"
     assert b"BATCH" in frame
+
+
+def test_records_of_a_small_request_are_bytes_that_outlive_its_buffer() -> None:
+    frame = bytearray(b"head" + encode(produce_request(b"batch"), 9))
+    request = decode(ProduceRequest, 9, memoryview(frame), 4)
+    frame[:] = bytes(len(frame))
+    assert request.topic_data[0].partition_data[0].records == b"batch"
 
 
 @dataclass

@@ -186,7 +186,7 @@ def test_a_valid_batch_is_appended_without_copying_its_buffer() -> None:
     batch = good(150)
     before = bytes(batch)
     validated = validate(batch)
-    assert validated.data.obj is batch
+    assert isinstance(validated.data, memoryview) and validated.data.obj is batch
     assert batch == before
     assert validated.headers == [read_header(batch)]
     assert (validated.log_append_time, validated.converted) == (-1, False)
@@ -269,7 +269,7 @@ def test_log_append_time_overrides_the_timestamps(codec: CompressionType, writab
     assert validated.log_append_time == header.max_timestamp == NOW_MS
     assert header.timestamp_type is TimestampType.LOG_APPEND_TIME
     assert len(validated.data) == size
-    assert (validated.data.obj is batch) is writable
+    assert isinstance(validated.data, memoryview) and (validated.data.obj is batch) is writable
     assert crc_ok(validated.data, 0, header)
     assert {record.timestamp for record in iter_records(validated.data)} == {NOW_MS}
 
