@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+import librt.time
+
 
 class Clock(Protocol):
     """The source of time for a broker."""
@@ -25,7 +27,7 @@ class SystemClock:
     """The machine's clocks."""
 
     def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+        return int(librt.time.time() * 1000)
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000

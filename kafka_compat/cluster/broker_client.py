@@ -230,7 +230,9 @@ class _Link(asyncio.BufferedProtocol):
         self._name = name
         self._worked = worked
         self._lost = lost
-        self._reader = FrameReader(memoryview(bytearray(_READ_BYTES)), _ANSWER_MAX_BYTES)
+        self._reader = FrameReader(_ANSWER_MAX_BYTES)
+        self._buffer = memoryview(bytearray(_READ_BYTES))
+        self._room: memoryview | None = None
         self._waiting: deque[_Request] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
@@ -278,11 +280,15 @@ class _Link(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._reader.writable()
+        self._room = self._reader.room()
+        return self._buffer if self._room is None else self._room
 
     def buffer_updated(self, nbytes: int) -> None:
         try:
-            self._reader.received(nbytes)
+            if self._room is None:
+                self._reader.received(bytes(self._buffer[:nbytes]))
+            else:
+                self._reader.filled(nbytes)
             while (frame := self._reader.next_frame()) is not None:
                 self._answered(frame)
                 if self._dropped:

@@ -278,7 +278,7 @@ class _Appends:
         if refusal is not None:
             answer = refused(data.index, refusal)
         else:
-            ready = self._validated.pop(id(data), None)
+            ready = self._validated.pop(id(data), None) if self._validated else None
             answer, partition, needed = _append(self._ctx, name, data, self._acks, self._verified, ready)
             if partition is not None:
                 if self._parked is None:
@@ -394,7 +394,7 @@ def _append(
     try:
         if acks == -1:
             partition.check_min_isr()
-        if isinstance(ready, StorageError):
+        if ready is not None and isinstance(ready, StorageError):
             partition.counts.not_appended(ready, len(records))
             return failure(data.index, ready, partition.log.log_start_offset), None, 0
         info = partition.append(records, broker.clock.now_ms(), ctx.api_version, validated=ready)

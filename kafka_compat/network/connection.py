@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_compat.api.api import Part
 from kafka_compat.api.caller import Caller, Session
 from kafka_compat.deferred import Deferred
-from kafka_compat.network.framing import FIRST_BYTES, Frame, FrameReader, InvalidFrame
+from kafka_compat.network.framing import FIRST_BYTES, READ_BYTES, Frame, FrameReader, InvalidFrame
 from kafka_compat.network.host import Entrance, Host
 from kafka_compat.network.output import SENDFILE_BYTES_MIN, Output, Slot
 from kafka_compat.network.tls import TlsSocket, Wire
@@ -83,7 +83,7 @@ class Connection:
         self._turns = server.turns
         self._request_budget = server.request_budget
         self._answer_budget = server.answer_budget
-        self._reader = FrameReader(server.scratch, server.limits.request_max_bytes)
+        self._reader = FrameReader(server.limits.request_max_bytes)
         self._charged_bytes = 0
         self._was_served = False
         self._held = 0
@@ -172,11 +172,15 @@ class Connection:
         if self._answer_budget.short and not reader.mid_frame and not self._limits_hold():
             self._pause_reading()
             return False
-        room = reader.writable()
-        if (self._request_budget.short or self._held & _MUTED) and not reader.mid_frame:
-            room = room[:FIRST_BYTES]
+        room = reader.room()
+        data = b""
         try:
-            count = self._socket.recv_into(room)
+            if room is not None:
+                count = self._socket.recv_into(room)
+            else:
+                is_limited = self._request_budget.short or self._held & _MUTED
+                data = self._socket.recv(FIRST_BYTES if is_limited else READ_BYTES)
+                count = len(data)
         except (BlockingIOError, InterruptedError):
             return False
         except OSError as error:
@@ -187,7 +191,10 @@ class Connection:
             return False
         self.last_active_s = now_s
         self._was_served = True
-        reader.received(count)
+        if room is None:
+            reader.received(data)
+        else:
+            reader.filled(count)
         has_more = self._serve(now_s, until_s)
         tls = self._tls
         # Continue reading: bytes that TLS has already read from the socket do not make the socket readable.

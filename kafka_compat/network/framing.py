@@ -1,16 +1,14 @@
 """Split a byte stream into request frames. A frame is a four-byte big-endian size and that many bytes.
 
-No I/O. The caller requests a buffer to receive into (`writable`), reports the number of bytes read
-(`received`), and takes frames (`next_frame`) until none is left.
+No I/O. If `room` returns a buffer, the caller reads into it and calls `filled`. Otherwise, it reads up to
+READ_BYTES and passes them to `received`. Then it takes frames (`next_frame`) until none is left.
 
 Rules
-1. Bytes are read into a scratch buffer that all connections of a server share. A small read is copied to a
-   bytes object, from which values are read faster, and small frames are bytes (COPIED_BYTES_MAX). Large
-   frames are views, valid until the next read. Of their bytes, only those that must be kept longer are
-   copied: the start of an incomplete frame, or frames to be served later (`keep_unserved`).
-2. An incomplete frame's buffer grows with the bytes received, not with the declared size: it is at most 4 KiB
-   larger than twice the bytes received. `wants_bytes` is the memory needed next, so that the connection can
-   delay the frame if memory is short; `writable` grows the buffer in any case.
+1. Most reads end at the end of a frame. Small frames (COPIED_BYTES_MAX) are bytes.
+2. An incomplete frame has its own buffer, which grows with the bytes received, not with the declared size: it
+   is at most 4 KiB larger than twice the bytes received. `wants_bytes` is the memory needed next, so that the
+   connection can delay the frame if memory is short; `room` grows the buffer in any case. A large frame is a
+   view of this buffer, valid until the next call of `room`.
 3. A connection that sends large frames keeps its buffer, up to 4 MiB, for the next frame, because allocating
    new memory pages takes longer than the copy.
 """
@@ -25,7 +23,7 @@ from kafka_compat.protocol.buffers import COPIED_BYTES_MAX
 
 Frame = bytes | memoryview
 
-SCRATCH_BYTES: Final = 256 * 1024
+READ_BYTES: Final = 64 * 1024
 SPARE_BYTES_MAX: Final = 4 * 1024 * 1024
 FIRST_BYTES: Final = 4096
 """Initial buffer size of an incomplete frame."""
@@ -47,17 +45,15 @@ class InvalidFrame(Exception):
 
 
 class FrameReader:
-    """The reader of one connection's frames. A large frame is valid until the next call of `writable`."""
+    """The reader of one connection's frames."""
 
     __slots__ = (
-        "_end",
         "_filled",
         "_given",
         "_kept_bytes",
         "_need",
         "_partial",
         "_position",
-        "_scratch",
         "_source",
         "_spare",
         "held_bytes",
@@ -65,18 +61,16 @@ class FrameReader:
         "min_frame_bytes",
     )
 
-    def __init__(self, scratch: memoryview, max_frame_bytes: int) -> None:
+    def __init__(self, max_frame_bytes: int) -> None:
         self.max_frame_bytes = max_frame_bytes
         self.min_frame_bytes = 1
         """Minimum frame size. It is 0 during authentication, because a GSSAPI token may be an empty frame."""
         self.held_bytes = 0
-        """Memory used by this connection alone, without the shared scratch buffer."""
-        self._scratch = scratch
-        # The bytes to split: source[position:end], in the scratch buffer or a copy of it.
-        self._source: Frame = scratch
-        self._kept_bytes = 0
+        """Memory that this connection uses between reads."""
+        # The bytes to split: source[position:].
+        self._source = b""
         self._position = 0
-        self._end = 0
+        self._kept_bytes = 0
         # The incomplete frame after these bytes, with its size prefix: partial[:filled] of `need` bytes.
         self._partial: bytearray | None = None
         self._filled = 0
@@ -84,24 +78,26 @@ class FrameReader:
         self._given = memoryview(b"")
         self._spare: bytearray | None = None
 
-    def writable(self) -> memoryview:
-        """Return the buffer for the stream's next bytes. Call this method only if `unserved` is false."""
+    def room(self) -> memoryview | None:
+        """Return the buffer for the next bytes of an incomplete frame, or None if no frame is incomplete.
+        Call this method only if `unserved` is false.
+        """
         partial = self._partial
         if partial is None:
-            return self._scratch
+            return None
         if self._filled == len(partial):
             self.grow()
         self._given = memoryview(partial)[self._filled : self._need]
         return self._given
 
-    def received(self, count: int) -> None:
-        """Process `count` bytes that were written to `writable()`."""
-        if self._partial is None:
-            self._position = 0
-            self._end = count
-            self._source = bytes(self._scratch[:count]) if count <= COPIED_BYTES_MAX else self._scratch
-        else:
-            self._filled += count
+    def filled(self, count: int) -> None:
+        """Process `count` bytes that were written to `room()`."""
+        self._filled += count
+
+    def received(self, data: bytes) -> None:
+        """Process bytes that were read when `room()` was None."""
+        self._source = data
+        self._position = 0
 
     @property
     def mid_frame(self) -> bool:
@@ -133,45 +129,38 @@ class FrameReader:
     @property
     def unserved(self) -> bool:
         """Whether `next_frame` has bytes to process, even if they are an incomplete frame."""
-        return self._position < self._end or (self._partial is not None and self._filled == self._need)
+        return self._position < len(self._source) or (
+            self._partial is not None and self._filled == self._need
+        )
 
     def next_frame(self) -> Frame | None:
         """Return a frame's body, or None if it is incomplete. Raises InvalidFrame for an invalid size."""
-        position = self._position
-        left = self._end - position
-        if left >= 4:
-            source = self._source
-            if isinstance(source, bytes):
-                size = int(read_i32_be(source, position))
-            else:
-                size = int(read_i32_be(bytes(source[position : position + 4]), 0))
+        source, position = self._source, self._position
+        end = len(source)
+        if end - position >= 4:
+            size = int(read_i32_be(source, position))
             if size < self.min_frame_bytes or size > self.max_frame_bytes:
                 raise InvalidFrame(size, self.max_frame_bytes)
             stop = position + 4 + size
-            if stop <= self._end:
+            if stop <= end:
                 self._position = stop
-                if stop == self._end:
+                if stop == end:
                     self._drop_source()
-                if isinstance(source, bytes):
-                    return source[position + 4 : stop]
-                return _compact(source[position + 4 : stop])
-            self._begin(source[position : self._end], 4 + size)
-        elif left:
-            self._begin(self._source[position : self._end], 4)
+                return source[position + 4 : stop]
+            self._begin(source[position:], 4 + size)
+        elif end > position:
+            self._begin(source[position:], 4)
         elif self._partial is not None and self._filled == self._need:
             return self._finish(self._partial)
-        self._position = self._end = 0
         self._drop_source()
         return None
 
     def keep_unserved(self) -> None:
-        """Keep the bytes that `next_frame` has not returned: connections share the scratch buffer."""
-        if self._position < self._end and not self._kept_bytes:
-            rest = self._source[self._position : self._end]
-            # A copy of a view must be mutable, because appending a batch modifies a large frame in place.
-            self._source = rest if isinstance(rest, bytes) else memoryview(bytearray(rest))
-            self._position, self._end = 0, len(rest)
-            self._kept_bytes = len(rest)
+        """Keep the bytes that `next_frame` has not returned until the connection's next turn."""
+        if self._position < len(self._source) and not self._kept_bytes:
+            self._source = self._source[self._position :]
+            self._position = 0
+            self._kept_bytes = len(self._source)
             self.held_bytes += self._kept_bytes
 
     def release_spare(self) -> None:
@@ -184,18 +173,18 @@ class FrameReader:
         """Release all memory. The reader cannot be used afterwards."""
         self.release_spare()
         self._partial = None
-        self._position = self._end = 0
-        self._source = self._scratch
+        self._source = b""
+        self._position = 0
         self._given = memoryview(b"")
         self.held_bytes = self._kept_bytes = 0
 
     def _drop_source(self) -> None:
-        if self._kept_bytes:
-            self.held_bytes -= self._kept_bytes
-            self._kept_bytes = 0
-        self._source = self._scratch
+        self._source = b""
+        self._position = 0
+        self.held_bytes -= self._kept_bytes
+        self._kept_bytes = 0
 
-    def _begin(self, head: Frame, need: int) -> None:
+    def _begin(self, head: bytes, need: int) -> None:
         spare = self._spare
         if spare is not None and len(spare) >= need > 4:
             partial = spare
@@ -222,16 +211,13 @@ class FrameReader:
                 raise InvalidFrame(size, self.max_frame_bytes)
             if size == 0:
                 return b""
-            self._begin(memoryview(partial), 4 + size)
+            self._begin(bytes(partial), 4 + size)
             return None
-        frame = _compact(memoryview(partial)[4 : self._need])
+        view = memoryview(partial)[4 : self._need]
+        frame: Frame = bytes(view) if len(view) <= COPIED_BYTES_MAX else view
         self.release_spare()
         if FIRST_BYTES < len(partial) <= SPARE_BYTES_MAX:
             self._spare = partial
         else:
             self.held_bytes -= len(partial)
         return frame
-
-
-def _compact(view: memoryview) -> Frame:
-    return bytes(view) if len(view) <= COPIED_BYTES_MAX else view

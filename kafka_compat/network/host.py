@@ -24,7 +24,6 @@ class Host(Protocol):
 
     loop: asyncio.AbstractEventLoop
     limits: Limits
-    scratch: memoryview
     use_sendfile: bool
     turns: Turns
     request_budget: RequestBudget

@@ -16,7 +16,7 @@ from kafka_compat.network.accepting import Acceptor, Descriptors
 from kafka_compat.network.admission import Admission, Door, Limits
 from kafka_compat.network.budget import AnswerBudget, RequestBudget
 from kafka_compat.network.connection import Connection
-from kafka_compat.network.framing import SCRATCH_BYTES, Frame, InvalidFrame
+from kafka_compat.network.framing import Frame, InvalidFrame
 from kafka_compat.network.host import Entrance
 from kafka_compat.network.strangers import (
     FAILED,
@@ -26,6 +26,7 @@ from kafka_compat.network.strangers import (
     Strangers,
     describe,
 )
+from kafka_compat.network.tls import READ_BYTES
 from kafka_compat.network.turns import Turns
 from kafka_compat.security.principal import ANONYMOUS
 
@@ -67,7 +68,6 @@ class Server:
         """`rates` is created when the first connection rate limit is set."""
         self.limits = limits
         self._rates = rates
-        self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._tls_scratch: memoryview | None = None
         self.entrances: dict[str, Entrance] = {}
         """Maps listener names to the required authentication. Other listeners require none."""
@@ -230,7 +230,7 @@ class Server:
     def tls_scratch(self) -> memoryview:
         """The receive buffer that all TLS connections share."""
         if self._tls_scratch is None:
-            self._tls_scratch = memoryview(bytearray(SCRATCH_BYTES))
+            self._tls_scratch = memoryview(bytearray(READ_BYTES))
         return self._tls_scratch
 
     def complain(self, host: str, error: InvalidFrame) -> None:

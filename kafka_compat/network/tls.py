@@ -18,6 +18,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol, cast
 
+READ_BYTES: Final = 256 * 1024
+"""Size of the buffer for encrypted bytes, which all connections share."""
 CHUNK_BYTES: Final = 64 * 1024
 """Number of bytes encrypted at a time: four records."""
 UNSENT_BYTES_MAX: Final = 64 * 1024
@@ -27,6 +29,8 @@ class Wire(Protocol):
     """A socket with or without TLS, as used by a connection. Its methods raise BlockingIOError if the caller
     must wait, and OSError on failure.
     """
+
+    def recv(self, size: int, /) -> bytes: ...
 
     def recv_into(self, room: memoryview, /) -> int: ...
 
@@ -77,8 +81,15 @@ class TlsSocket:
         """Return the peer's verified certificate (DER), or None if the peer sent none."""
         return self.session.getpeercert(binary_form=True)
 
+    def recv(self, size: int) -> bytes:
+        """Receive at most `size` decrypted bytes, like socket.recv."""
+        room = self._scratch[:size]
+        return bytes(room[: self.recv_into(room)])
+
     def recv_into(self, room: memoryview) -> int:
-        """Receive decrypted bytes, like socket.recv_into. Return 0 at the end of the stream."""
+        """Receive decrypted bytes, like socket.recv_into. Return 0 at the end of the stream. `room` may be
+        part of the shared buffer.
+        """
         if self.has_more:
             count = self._read(room)
             if count or self._ended:

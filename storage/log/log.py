@@ -261,6 +261,7 @@ class Log:
         if self.disk.failure is not None or self.truncations.count:
             self._check_writable()
         log_append_time = -1
+        checked: bytes | None = None
         if internal:
             headers: Sequence[BatchHeader] = read_headers(data)
             if len(data) > self.config.max_message_bytes:
@@ -273,9 +274,10 @@ class Log:
                 validated = validate_batches(data, self._policy, now_ms, produce_version=produce_version)
             data = validated.data
             headers = validated.headers
+            checked = validated.checked
             log_append_time = validated.log_append_time
         in_place: memoryview | None = None
-        if not isinstance(data, bytes) or len(headers) != 1:
+        if checked is None:
             is_writable = isinstance(data, memoryview) and not data.readonly
             data = in_place = memoryview(data if is_writable else bytearray(data))
         producers = self.producers
@@ -294,10 +296,10 @@ class Log:
                         self.log_start_offset,
                         True,
                     )
-            if in_place is not None:
+            if checked is not None:
+                data = stamped(header, checked, next_offset, leader_epoch)
+            elif in_place is not None:
                 stamp(in_place, position, next_offset, header.batch_length, leader_epoch)
-            else:
-                data = stamped(data, next_offset, leader_epoch)
             position += LOG_OVERHEAD + header.batch_length
             next_offset += header.last_offset_delta + 1
             if header.max_timestamp > max_timestamp:

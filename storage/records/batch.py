@@ -31,7 +31,14 @@ import zlib
 from types import BuiltinFunctionType
 from typing import Final
 
-from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be, write_i32_be, write_i64_be
+from librt.strings import (
+    BytesWriter,
+    read_i16_be,
+    read_i32_be,
+    read_i64_be,
+    write_i32_be,
+    write_i64_be,
+)
 
 from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.records.crc import crc32c
@@ -285,14 +292,17 @@ def stamp(
     _stamp(buffer, position, base_offset, batch_length, leader_epoch)
 
 
-def stamped(batch: Buffer, base_offset: int, leader_epoch: int) -> bytes:
-    """Return a copy of a batch with this base offset and leader epoch, which the CRC excludes."""
+def stamped(header: BatchHeader, content: bytes, base_offset: int, leader_epoch: int) -> bytes:
+    """Return a batch with this base offset and leader epoch, which the CRC excludes. `content` is what the
+    CRC covers.
+    """
     start = BytesWriter()
     write_i64_be(start, base_offset)
-    whole = bytes(batch)
-    start.write(whole[8:LOG_OVERHEAD])
+    write_i32_be(start, header.batch_length)
     write_i32_be(start, leader_epoch)
-    return start.getvalue() + whole[MAGIC_POSITION:]
+    start.append(header.magic)
+    write_i32_be(start, (header.crc ^ 0x80000000) - 0x80000000)  # the signed number with the same bits
+    return start.getvalue() + content
 
 
 def crc_ok(buffer: Buffer, position: int, header: BatchHeader) -> bool:

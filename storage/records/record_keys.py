@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from kafka_compat.storage.errors import InvalidRecord
 from kafka_compat.storage.records.batch import BatchHeader
-from kafka_compat.storage.records.record_scan import BEYOND, STEP
+from kafka_compat.storage.records.record_scan import BEYOND
 from kafka_compat.storage.records.records import read_varint, read_varlong
 
 
@@ -46,12 +46,18 @@ def read_keys(header: BatchHeader, body: bytes) -> RecordKeys:
     return found
 
 
+_STEP: Final = [
+    (1 if byte < 128 else 2) + ((byte & 127) >> 1) if byte % 2 == 0 else BEYOND for byte in range(256)
+]
+"""Maps the first byte of a field's length to a step: the size of the length (one or two bytes) plus the part
+of its value that this byte determines.
+"""
 _ZIGZAG: Final = [(byte >> 1) ^ -(byte & 1) for byte in range(128)]
 
 
 def _walk(body: bytes, count: int, found: RecordKeys) -> None:
     add_key, add_delta, add_bound = found.keys.append, found.offset_deltas.append, found.bounds.append
-    step, zigzag = STEP, _ZIGZAG
+    step, zigzag = _STEP, _ZIGZAG
     position = 0
     for index in range(count):
         byte = body[position]

@@ -81,13 +81,7 @@ class _State:
 
 
 BEYOND: Final = 1 << 40
-"""Step for a negative length. It leads beyond the end of any batch, so that the check of the end fails."""
-STEP: Final = [
-    (1 if byte < 128 else 2) + ((byte & 127) >> 1) if byte % 2 == 0 else BEYOND for byte in range(256)
-]
-"""Maps the first byte of a field's length to a step: the size of the length (one or two bytes) plus the part
-of its value that this byte determines.
-"""
+"""Position beyond the end of any batch, as the end of a record with a negative length: its check fails."""
 
 
 def _walk(data: bytes, stop: int, state: _State) -> None:
@@ -109,17 +103,17 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
     length: i64
     index: i64
     null_key = state.has_null_key
-    step = STEP
     last_delta_byte: i64 = -1
     for index in range(state.index, stop):
         byte = data[position]
-        end = position + step[byte]
+        # An even byte is the start of a length of 0 or more.
         if byte < 128:
+            end = position + 1 + (byte >> 1) if not byte & 1 else BEYOND
             position += 2
         else:
             second = data[position + 1]
             if second < 128:
-                end += second << 6
+                end = position + 2 + ((byte & 127) >> 1) + (second << 6) if not byte & 1 else BEYOND
                 position += 3
             else:
                 length, position = read_varint(data, position)
@@ -163,7 +157,7 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
             null_key = True
             position += 1
         elif byte < 128 and not byte & 1:
-            position += step[byte]
+            position += 1 + (byte >> 1)
         else:
             length, position = read_varint(data, position)
             if length < 0:
@@ -172,11 +166,11 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
                 position += length
         byte = data[position]
         if byte < 128:
-            position += 1 if byte & 1 else step[byte]
+            position += 1 if byte & 1 else 1 + (byte >> 1)
         else:
             second = data[position + 1]
             if second < 128 and not byte & 1:
-                position += step[byte] + (second << 6)
+                position += 2 + ((byte & 127) >> 1) + (second << 6)
             else:
                 length, position = read_varint(data, position)
                 if length > 0:

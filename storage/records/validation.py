@@ -141,10 +141,11 @@ class ValidatedBatches:
 
     `converted` is true if `data` was converted from an old format or recompressed. `data` is empty if an old
     client sent no messages. `headers` contains the header of the batch in `data`, if any, with base offset 0.
-    `log_append_time` is in ms, or -1 if the timestamps are from the producer.
+    `log_append_time` is in ms, or -1 if the timestamps are from the producer. `checked` is the part of a
+    small batch that its CRC covers, or None.
     """
 
-    __slots__ = ("converted", "data", "headers", "log_append_time")
+    __slots__ = ("checked", "converted", "data", "headers", "log_append_time")
 
     def __init__(
         self,
@@ -152,7 +153,9 @@ class ValidatedBatches:
         headers: list[BatchHeader],
         log_append_time: int = NO_TIMESTAMP,
         converted: bool = False,
+        checked: bytes | None = None,
     ) -> None:
+        self.checked = checked
         self.data = data
         self.headers = headers
         self.log_append_time = log_append_time
@@ -189,7 +192,8 @@ def validate_batches(
         raise MisplacedBatch(f"the base offset of a client's batch must be 0, not {header.base_offset}")
     if size_bytes > policy.max_message_bytes:
         raise _too_large(size_bytes, policy)
-    if crc32c(data[CRC_START:]) != header.crc:
+    checked = data[CRC_START:]
+    if crc32c(checked) != header.crc:
         raise CorruptRecord(f"the CRC of a batch of {size_bytes} bytes is not {header.crc}")
     count = header.record_count
     if count <= 0 or count != header.last_offset_delta + 1:
@@ -247,6 +251,8 @@ def validate_batches(
         data, header = _rewrite(data, attributes, max_timestamp)
     if len(data) > policy.segment_bytes:
         raise RecordListTooLarge(f"{len(data)} bytes do not fit into a segment of {policy.segment_bytes}")
+    if isinstance(data, bytes) and isinstance(checked, bytes):
+        return ValidatedBatches(data, [header], log_append_time, converted, checked)
     return ValidatedBatches(data, [header], log_append_time, converted)
 
 

@@ -51,7 +51,7 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(size)
 
 
-def echo(connection: Connection, body: memoryview) -> bool:
+def echo(connection: Connection, body: Frame) -> bool:
     connection.respond([frame(bytes(body))])
     return True
 
@@ -65,7 +65,7 @@ class Slices:
         path.write_bytes(self._content)
         self._file = RealFilesystem().open(str(path))
 
-    def dispatch(self, connection: Connection, body: memoryview) -> bool:
+    def dispatch(self, connection: Connection, body: Frame) -> bool:
         position, size = struct.unpack(">ii", body)
         header = struct.pack(">i", size + 8) + bytes(body)
         connection.respond([header, FileSlice(self._file, position, size)])
@@ -86,7 +86,7 @@ class LargeAnswers:
     def __init__(self) -> None:
         self._served = 0
 
-    def dispatch(self, connection: Connection, body: memoryview) -> bool:
+    def dispatch(self, connection: Connection, body: Frame) -> bool:
         self._served += 1
         connection.respond([frame(b"x" * 100_000)])
         return True

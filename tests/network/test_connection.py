@@ -13,6 +13,7 @@ import pytest
 
 from kafka_compat.network.admission import Limits
 from kafka_compat.network.connection import Connection
+from kafka_compat.network.framing import Frame
 from kafka_compat.network.output import Slot
 from tests.network.serving import LargeAnswers, Slices, echo, frame, read_frame, serving
 from tests.support.waiting import until
@@ -32,7 +33,7 @@ async def test_a_late_response_delays_later_responses_but_not_their_processing()
     seen: list[bytes] = []
     all_seen = asyncio.Event()
 
-    def dispatch(connection: Connection, body: memoryview) -> bool:
+    def dispatch(connection: Connection, body: Frame) -> bool:
         seen.append(bytes(body))
         if bytes(body) == b"slow":
             parked.append((connection, connection.add_slot(Slot())))
@@ -57,7 +58,7 @@ async def test_a_response_behind_another_response_is_sent_without_waiting_for_an
     delays by 40 ms.
     """
 
-    def dispatch(connection: Connection, body: memoryview) -> bool:
+    def dispatch(connection: Connection, body: Frame) -> bool:
         if bytes(body) == b"late":
             slot = connection.add_slot(Slot())
             asyncio.get_running_loop().call_later(0.002, lambda: connection.complete(slot, [frame(b"late")]))
@@ -82,7 +83,7 @@ async def test_requests_behind_a_serial_request_wait_for_its_completion() -> Non
     release = asyncio.Event()
     tasks: set[asyncio.Task[None]] = set()
 
-    def dispatch(connection: Connection, body: memoryview) -> bool:
+    def dispatch(connection: Connection, body: Frame) -> bool:
         name = bytes(body).decode()
         if name == "serial":
             slot = connection.add_slot(Slot())
@@ -182,7 +183,7 @@ async def test_bytes_of_responses_waiting_for_an_earlier_response_count_as_pendi
     served = 0
     parked: list[tuple[Connection, Slot]] = []
 
-    def dispatch(connection: Connection, body: memoryview) -> bool:
+    def dispatch(connection: Connection, body: Frame) -> bool:
         nonlocal served
         if not parked:
             parked.append((connection, connection.add_slot(Slot())))
@@ -260,7 +261,7 @@ async def test_memory_of_an_idle_client_is_freed_for_waiting_clients(
 
 
 async def test_requests_before_an_invalid_frame_get_responses() -> None:
-    def dispatch(connection: Connection, body: memoryview) -> bool:
+    def dispatch(connection: Connection, body: Frame) -> bool:
         return bytes(body) != b"bad" and echo(connection, body)
 
     async with serving(dispatch) as (_, port):

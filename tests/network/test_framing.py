@@ -19,44 +19,55 @@ BODIES = st.lists(
 CUTS = st.lists(st.integers(min_value=1, max_value=9000), min_size=1, max_size=20)
 
 
+def read(reader: FrameReader, stream: bytes, read_bytes: int) -> int:
+    """Read at most `read_bytes` of the stream, like a connection, and return their number."""
+    room = reader.room()
+    if room is None:
+        reader.received(stream[:read_bytes])
+        return min(len(stream), read_bytes)
+    count = min(len(room), len(stream), read_bytes)
+    room[:count] = stream[:count]
+    reader.filled(count)
+    return count
+
+
 def feed(
     reader: FrameReader, stream: bytes, cuts: list[int], pauses: list[bool] | None = None
 ) -> list[bytes]:
-    """Feed the stream to the reader like a connection, and return the frames. Each receive is limited by
-    `cuts` and the reader's buffer. Where `pauses` is true, keep the unserved bytes and overwrite the scratch
-    buffer, as other connections would.
+    """Feed the stream to the reader like a connection, and return the frames. Each read is limited by `cuts`.
+    Where `pauses` is true, keep the unserved bytes.
     """
     pauses = pauses or [False]
     frames: list[bytes] = []
     position = turn = 0
     while position < len(stream):
-        target = reader.writable()
-        count = min(len(target), len(stream) - position, cuts[turn % len(cuts)])
+        position += read(reader, stream[position:], cuts[turn % len(cuts)])
         turn += 1
-        target[:count] = stream[position : position + count]
-        position += count
-        reader.received(count)
         while reader.unserved:
             frame = reader.next_frame()
             if frame is not None:
                 frames.append(bytes(frame))
             if pauses[len(frames) % len(pauses)]:
                 reader.keep_unserved()
-                reader._scratch[:] = b"?" * len(reader._scratch)
     return frames
+
+
+def partial_buffer(reader: FrameReader) -> object:
+    room = reader.room()
+    assert room is not None
+    return room.obj
 
 
 @settings(deadline=None)
 @given(
     bodies=BODIES,
     cuts=CUTS,
-    scratch_bytes=st.integers(min_value=8, max_value=5000),
     pauses=st.lists(st.booleans(), min_size=1, max_size=7),
 )
 def test_frames_arrive_intact_however_they_are_split(
-    bodies: list[bytes], cuts: list[int], scratch_bytes: int, pauses: list[bool]
+    bodies: list[bytes], cuts: list[int], pauses: list[bool]
 ) -> None:
-    reader = FrameReader(memoryview(bytearray(scratch_bytes)), 100_000)
+    reader = FrameReader(100_000)
     stream = b"".join(struct.pack(">i", len(body)) + body for body in bodies)
     assert feed(reader, stream, cuts, pauses) == bodies
     assert not reader.mid_frame
@@ -67,13 +78,12 @@ def test_frames_arrive_intact_however_they_are_split(
 @given(
     bodies=st.lists(st.binary(max_size=20), max_size=12),
     cuts=CUTS,
-    scratch_bytes=st.integers(min_value=8, max_value=100),
     pauses=st.lists(st.booleans(), min_size=1, max_size=7),
 )
 def test_empty_frames_are_delivered_where_allowed(
-    bodies: list[bytes], cuts: list[int], scratch_bytes: int, pauses: list[bool]
+    bodies: list[bytes], cuts: list[int], pauses: list[bool]
 ) -> None:
-    reader = FrameReader(memoryview(bytearray(scratch_bytes)), 100)
+    reader = FrameReader(100)
     reader.min_frame_bytes = 0
     stream = b"".join(struct.pack(">i", len(body)) + body for body in bodies)
     assert feed(reader, stream, cuts, pauses) == bodies
@@ -83,16 +93,12 @@ def test_empty_frames_are_delivered_where_allowed(
 @settings(deadline=None)
 @given(announced=st.integers(1, 2**31 - 1), came=st.integers(0, 200_000), cuts=CUTS)
 def test_buffered_bytes_are_bounded_by_received_bytes(announced: int, came: int, cuts: list[int]) -> None:
-    reader = FrameReader(memoryview(bytearray(4096)), 2**31 - 1)
+    reader = FrameReader(2**31 - 1)
     stream = struct.pack(">i", announced) + bytes(min(came, announced - 1))
     position = turn = 0
     while position < len(stream):
-        target = reader.writable()
-        count = min(len(target), len(stream) - position, cuts[turn % len(cuts)])
+        position += read(reader, stream[position:], cuts[turn % len(cuts)])
         turn += 1
-        target[:count] = stream[position : position + count]
-        position += count
-        reader.received(count)
         assert reader.next_frame() is None
         assert reader.held_bytes <= 2 * position + FIRST_BYTES
         if reader.wants_bytes:
@@ -106,7 +112,7 @@ def test_buffered_bytes_are_bounded_by_received_bytes(announced: int, came: int,
 @pytest.mark.parametrize("size", [-1, 0, 1001, -(2**31), 2**31 - 1])
 @pytest.mark.parametrize("cut", [1, 4, 64])
 def test_a_frame_size_outside_the_limits_is_rejected_without_allocating_memory(size: int, cut: int) -> None:
-    reader = FrameReader(memoryview(bytearray(64)), 1000)
+    reader = FrameReader(1000)
     with pytest.raises(InvalidFrame) as refused:
         feed(reader, struct.pack(">i", size) + b"x" * 60, [cut])
     assert (refused.value.size_bytes, refused.value.prefix) == (size, struct.pack(">i", size))
@@ -114,15 +120,15 @@ def test_a_frame_size_outside_the_limits_is_rejected_without_allocating_memory(s
 
 
 def test_the_buffer_of_a_large_frame_is_reused_for_the_next_frame() -> None:
-    reader = FrameReader(memoryview(bytearray(64)), 10_000)
+    reader = FrameReader(10_000)
     stream = struct.pack(">i", 5000) + b"a" * 5000
     feed(reader, stream, [64, 5000])
     feed(reader, stream[:10], [10])
-    first = reader.writable().obj
+    first = partial_buffer(reader)
     feed(reader, stream[10:], [5000])
     feed(reader, stream[:10], [10])
-    assert reader.writable().obj is first
+    assert partial_buffer(reader) is first
     feed(reader, stream[10:], [5000])
     reader.release_spare()
     feed(reader, stream[:10], [10])
-    assert reader.writable().obj is not first
+    assert partial_buffer(reader) is not first

@@ -6,7 +6,7 @@ import asyncio
 import os
 
 from kafka_compat.network.connection import Connection
-from kafka_compat.network.framing import FIRST_BYTES
+from kafka_compat.network.framing import FIRST_BYTES, Frame
 from kafka_compat.network.server import Server
 from tests.network.serving import GENEROUS, Dispatch, frame, read_frame, serving
 from tests.support.waiting import until
@@ -20,7 +20,7 @@ def muting(for_s: float) -> tuple[list[float], Dispatch]:
     """
     served: list[float] = []
 
-    def dispatch(connection: Connection, body: memoryview) -> bool:
+    def dispatch(connection: Connection, body: Frame) -> bool:
         served.append(asyncio.get_running_loop().time())
         connection.respond([frame(bytes(body[:10]))])
         if len(served) == 1:
@@ -48,7 +48,7 @@ async def test_requests_wait_until_the_connection_is_unmuted() -> None:
 
 
 async def test_the_longest_of_several_mutes_applies() -> None:
-    def dispatch(connection: Connection, body: memoryview) -> bool:
+    def dispatch(connection: Connection, body: Frame) -> bool:
         connection.respond([frame(bytes(body))])
         if bytes(body) == b"one":
             for for_s in (0.1, 0.4, 0.2):

@@ -16,6 +16,7 @@ import pytest
 from kafka_compat.network.admission import Limits
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.entrance import ListenerEntrance, TlsTerms
+from kafka_compat.network.framing import Frame
 from kafka_compat.network.server import Server
 from kafka_compat.security.principal import ANONYMOUS, Principal
 from tests.network.serving import GENEROUS, Dispatch, LargeAnswers, Slices, echo, frame, read_frame, serving
@@ -109,7 +110,7 @@ async def test_file_slices_arrive_intact_at_a_slow_reader(world: World, tmp_path
 async def test_a_client_is_identified_by_its_certificate(world: World) -> None:
     principals: list[Principal] = []
 
-    def dispatch(connection: Connection, body: memoryview) -> bool:
+    def dispatch(connection: Connection, body: Frame) -> bool:
         principals.append(connection.principal)
         return echo(connection, body)
 
@@ -141,7 +142,7 @@ async def test_requests_sent_right_before_a_disconnection_are_served(world: Worl
     seen: list[bytes] = []
     all_seen = asyncio.Event()
 
-    def dispatch(connection: Connection, body: memoryview) -> bool:
+    def dispatch(connection: Connection, body: Frame) -> bool:
         seen.append(bytes(body))
         if len(seen) == 300:
             all_seen.set()

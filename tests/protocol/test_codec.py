@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.protocol.buffers import size_of
+from kafka_compat.protocol.buffers import COPIED_BYTES_MAX, size_of
 from kafka_compat.protocol.codec import (
     MalformedRequest,
     decode,
