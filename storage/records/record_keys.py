@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 from kafka_compat.storage.errors import InvalidRecord
 from kafka_compat.storage.records.batch import BatchHeader
-from kafka_compat.storage.records.record_scan import BEYOND
 from kafka_compat.storage.records.records import read_varint, read_varlong
 
 
@@ -46,8 +45,10 @@ def read_keys(header: BatchHeader, body: bytes) -> RecordKeys:
     return found
 
 
+_BEYOND: Final = 1 << 40
+"""Step for a negative length. It leads beyond the end of any batch, so that the check of the end fails."""
 _STEP: Final = [
-    (1 if byte < 128 else 2) + ((byte & 127) >> 1) if byte % 2 == 0 else BEYOND for byte in range(256)
+    (1 if byte < 128 else 2) + ((byte & 127) >> 1) if byte % 2 == 0 else _BEYOND for byte in range(256)
 ]
 """Maps the first byte of a field's length to a step: the size of the length (one or two bytes) plus the part
 of its value that this byte determines.
@@ -71,7 +72,7 @@ def _walk(body: bytes, count: int, found: RecordKeys) -> None:
                 position += 3
             else:
                 length, position = read_varint(body, position)
-                end = position + length if length >= 0 else BEYOND
+                end = position + length if length >= 0 else _BEYOND
                 position += 1
         while body[position] > 127:
             position += 1

@@ -80,10 +80,6 @@ class _State:
         self.high = max(high, self.high) if self.index else high
 
 
-BEYOND: Final = 1 << 40
-"""Position beyond the end of any batch, as the end of a record with a negative length: its check fails."""
-
-
 def _walk(data: bytes, stop: int, state: _State) -> None:
     """Check the records up to index `stop` one by one.
 
@@ -97,6 +93,7 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
     high: i64 = state.high
     end: i64
     byte: i64
+    first: i64
     second: i64
     number: i64
     delta: i64
@@ -105,20 +102,21 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
     null_key = state.has_null_key
     last_delta_byte: i64 = -1
     for index in range(state.index, stop):
-        byte = data[position]
-        # An even byte is the start of a length of 0 or more.
+        byte = first = data[position]
         if byte < 128:
-            end = position + 1 + (byte >> 1) if not byte & 1 else BEYOND
+            end = position + 1 + (byte >> 1)
             position += 2
         else:
             second = data[position + 1]
             if second < 128:
-                end = position + 2 + ((byte & 127) >> 1) + (second << 6) if not byte & 1 else BEYOND
+                end = position + 2 + ((byte & 127) >> 1) + (second << 6)
                 position += 3
             else:
                 length, position = read_varint(data, position)
-                end = position + length if length >= 0 else BEYOND
+                end = position + length
                 position += 1
+        if first & 1:
+            raise InvalidRecord(f"record {index} has a negative length")
         byte = data[position]
         if byte == last_delta_byte:
             position += 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from librt.strings import read_i32_be, read_i64_be
 
 from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.filesystem import File
@@ -12,11 +14,15 @@ from kafka_compat.storage.records.batch import (
     HEADER_SIZE,
     LEGACY_HEADER_SIZE,
     LOG_OVERHEAD,
+    MAGIC_POSITION,
     BatchHeader,
     crc_ok,
     read_header,
 )
 from kafka_compat.storage.records.crc import crc32c
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 CHUNK_SIZE_BYTES: Final = 1024 * 1024
 
@@ -53,6 +59,26 @@ def scan_headers(
             position = start + at
         if position == start:
             return
+
+
+def position_of_offset(file: File, position: int, end: int, offset: int, chunk_size_bytes: int) -> int:
+    """Return the position of the first batch in [position, end) that ends at or after `offset`, or `end`."""
+    # Every fetch of older records calls this, so recent batches are examined without creating objects.
+    chunk = file.pread(min(max(chunk_size_bytes, HEADER_SIZE), end - position), position)
+    at: i64 = 0
+    size: i64 = len(chunk)
+    while at + HEADER_SIZE <= size and chunk[at + MAGIC_POSITION] == 2:
+        batch_length: i64 = read_i32_be(chunk, at + 8)
+        if batch_length < HEADER_SIZE - LOG_OVERHEAD or position + at + LOG_OVERHEAD + batch_length > end:
+            return end
+        last_offset: i64 = read_i64_be(chunk, at) + read_i32_be(chunk, at + 23)
+        if last_offset >= offset:
+            return position + at
+        at += LOG_OVERHEAD + batch_length
+    for batch in scan_headers(file, position + at, end, chunk_size_bytes):
+        if batch.header.last_offset >= offset:
+            return batch.position
+    return end
 
 
 class Readable(Protocol):

@@ -20,7 +20,7 @@ from kafka_compat.storage.filesystem import Buffer, File
 from kafka_compat.storage.records.batch import HEADER_SIZE, read_header
 from kafka_compat.storage.segments.offset_index import OffsetIndex
 from kafka_compat.storage.segments.open_segments import OpenSegments
-from kafka_compat.storage.segments.scan import scan_headers
+from kafka_compat.storage.segments.scan import position_of_offset, scan_headers
 from kafka_compat.storage.segments.segment_files import LOG_SUFFIX, SegmentFiles
 from kafka_compat.storage.segments.segment_indexes import SegmentIndexes
 from kafka_compat.storage.segments.time_index import TimeIndex, TimestampEntry
@@ -373,16 +373,12 @@ class Segment:
                 return self.size_bytes
             if at or not self._tail_positions[0]:
                 return self._tail_positions[at]
-        return self.indexed_position_of(offset)
+        return 0 if offset <= self.base_offset else self.indexed_position_of(offset)
 
     def indexed_position_of(self, offset: int) -> int:
         """Return the same position as `position_of`. May run in any thread, because it ignores the tail."""
-        size_bytes = self.size_bytes
         position = self.offset_index.position_at_or_before(offset)
-        for batch in scan_headers(self.file, position, size_bytes, self.index_interval_bytes):
-            if batch.header.last_offset >= offset:
-                return batch.position
-        return size_bytes
+        return position_of_offset(self.file, position, self.size_bytes, offset, self.index_interval_bytes)
 
     def cut(self, start: int, end: int, max_bytes: int, min_one_batch: bool) -> int:
         """Return the end of the batches in [start, end) that fit into `max_bytes`, or `start` if none fits.
