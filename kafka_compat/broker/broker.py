@@ -167,7 +167,10 @@ class Broker:
             services,
             middleware=self._hooks.middleware,
             accounts=self._hooks.accounts,
-            is_watched=_is_watched(config),
+            # Metrics contain the durations of requests.
+            is_watched=bool(
+                config.str("kafka.compat.http.listener") or config.str("kafka.compat.otlp.endpoint")
+            ),
         )
         dispatcher = Dispatcher(calls)
         quotas = QuotasInForce(context, services, calls, rates)
@@ -447,11 +450,6 @@ class _Running(NamedTuple):
     dispatcher: Dispatcher
     context: BrokerContext
     maintenance: Maintenance
-
-
-def _is_watched(config: BrokerConfig) -> bool:
-    """Return whether the broker exposes metrics, and must therefore time requests."""
-    return bool(config.str("kafka.compat.http.listener") or config.str("kafka.compat.otlp.endpoint"))
 
 
 class _StopLog:

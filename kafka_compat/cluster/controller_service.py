@@ -151,16 +151,16 @@ class ControllerService:
         if self.term is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience_s):
-                    await self.term.drain()
+                    await self.term.channels.drained()
 
     @property
     def unclean_elections(self) -> int:
         """The number of unclean leader elections in this term, or 0 if this broker is not the controller."""
-        return self.term.unclean_elections if self.term is not None else 0
+        return self.term.machine.unclean_elections if self.term is not None else 0
 
     def topic_named(self, topic_id: UUID) -> str | None:
         """Return the name of a topic, or None if the ID is unknown or this broker is not the controller."""
-        return self.term.topic_named(topic_id) if self.term is not None else None
+        return self.term.machine.topic_named(topic_id) if self.term is not None else None
 
     def topic_settings_changed(self, topic: str) -> None:
         """Process a change of a topic's settings, if this broker is the controller."""

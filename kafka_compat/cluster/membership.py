@@ -185,14 +185,14 @@ class Membership:
 
     def remote_partitions(self) -> RemotePartitions | None:
         """Return the client for partitions led by other brokers, or None if the broker is standalone."""
-        return None if self._peering is None else self._peering.remote_partitions()
+        return None if self._peering is None else self._peering.remote_partitions.get()
 
     # --- startup
 
     async def follow_settings(self) -> None:
         """Skip existing notifications of changed settings. Call this before reading any settings."""
         if self._peering is not None:
-            await self._peering.follow_settings()
+            await self._peering.config_changes.begin(self._context.store)
 
     async def recover(self, report: LoadReport, *, may_lack_topics: bool) -> None:
         """Restore the state of the partitions after loading the logs. A standalone broker becomes leader of

@@ -116,9 +116,6 @@ class MetadataFeed:
         """Register a function to be called with each later delta."""
         self._subscribers.append(subscriber)
 
-    def unsubscribe(self, subscriber: Subscriber) -> None:
-        self._subscribers.remove(subscriber)
-
     def publish(self, delta: MetadataDelta) -> None:
         """Assign a version to a delta, and pass it to the subscribers."""
         self.version += 1
