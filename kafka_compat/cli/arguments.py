@@ -35,6 +35,17 @@ class Parser(argparse.ArgumentParser):
         return "".join(did_you_mean(flag, _flags(self)) for flag in flags[:1])
 
 
+def add_override(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that overrides settings of the files."""
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="setting that overrides the files; may be repeated",
+    )
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a suggestion such as ` (did you mean serve?)`, or "" if no known name is similar."""
     import difflib
