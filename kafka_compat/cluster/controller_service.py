@@ -91,13 +91,6 @@ class ControllerService:
         """Whether this broker is the controller, according to its own state."""
         return self.term is not None or self._held is not None
 
-    @property
-    def epoch(self) -> ControllerEpoch | None:
-        """This broker's controller epoch, or None while it is not the controller."""
-        if self.term is not None:
-            return self.term.epoch
-        return self._held[1] if self._held is not None else None
-
     def start(self, store: MetadataStore) -> None:
         """Watch /controller and run for election in this session."""
         self._following = self._tasks.spawn(

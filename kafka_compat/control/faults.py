@@ -81,7 +81,7 @@ class FaultRoutes:
             corrupts=body.get("corrupt") is True,
             chance=random.Random(integer(call, "seed", least=0) if "seed" in body else None),
         )
-        self._rules.add(rule)
+        self._rules.rules[rule.number] = rule
         return _shown(rule)
 
     async def _all(self, call: Call) -> Answer:

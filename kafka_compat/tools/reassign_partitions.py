@@ -377,8 +377,8 @@ def alter(
     if keeps_factor and cluster.version(cluster.controller_id, key, call) < 1:
         too_old = Failure(
             "org.apache.kafka.common.errors.UnsupportedVersionException",
-            "The broker is too old for AllowReplicationFactorChange in AlterPartitionReassignments: update it, "
-            "or omit --disallow-replication-factor-change",
+            "The broker is too old for AllowReplicationFactorChange in AlterPartitionReassignments: update "
+            "it, or omit --disallow-replication-factor-change",
         )
         return dict.fromkeys(wanted, too_old)
     topics = [

@@ -12,6 +12,7 @@ from uuid import UUID
 from kafka_compat.broker import Broker, BrokerHooks
 from kafka_compat.clock import Clock
 from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.cluster.controller_election import ControllerEpoch
 from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.cluster.membership import Membership
 from kafka_compat.cluster.shared_store import ConnectStore, CurrentSession, SharedStore
@@ -179,6 +180,11 @@ class EmbeddedCluster:
     @property
     def controller(self) -> EmbeddedBroker:
         return next(broker for broker in self.brokers.values() if broker.controller.is_active)
+
+    def epoch(self, broker: EmbeddedBroker | None = None) -> ControllerEpoch | None:
+        """Return the epoch of a broker as controller (default: the controller), or None if it is not one."""
+        term = (broker or self.controller).controller.term
+        return None if term is None else term.epoch
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """Return the leader according to all live brokers, or -1 if they disagree or if it is not alive."""
