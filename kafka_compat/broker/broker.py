@@ -23,7 +23,7 @@ from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
 from kafka_compat.broker.quotas_in_force import QuotasInForce
 from kafka_compat.broker.services import BrokerServices
-from kafka_compat.clock import Clock, SystemClock
+from kafka_compat.clock import SystemClock
 from kafka_compat.cluster.broker_context import BrokerContext, EntityChanges
 from kafka_compat.config import BrokerConfig, ConfigError, Listener
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint
@@ -44,6 +44,7 @@ from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.leaderships import Leaderships
 from kafka_compat.security.broker_security import NONE
+from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.directories.directory_worker import ThreadWorker
 from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.tasks import Tasks

@@ -32,7 +32,6 @@ from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
-    from kafka_compat.clock import Clock
     from kafka_compat.cluster.broker_context import BrokerContext, StoreConnection
     from kafka_compat.cluster.controller_orders import ControllerOrders
     from kafka_compat.cluster.controller_settings import ControllerTermSettings
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
     from kafka_compat.coordination.store.metadata_store import MetadataStore
     from kafka_compat.metadata.feed import MetadataDelta
+    from kafka_compat.storage.clock import Clock
     from kafka_compat.storage.directories.log_dirs import LoadReport
     from kafka_compat.transactions.marker_writer import MarkerWriter
     from kafka_compat.transactions.verification import Coordinators

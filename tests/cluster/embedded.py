@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 from kafka_compat.broker import Broker, BrokerHooks
-from kafka_compat.clock import Clock
 from kafka_compat.cluster.broker_client import BrokerClient
 from kafka_compat.cluster.controller_election import ControllerEpoch
 from kafka_compat.cluster.controller_service import ControllerService
@@ -32,6 +31,7 @@ from kafka_compat.protocol.messages.create_topics import (
 from kafka_compat.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka_compat.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.records.batch import read_headers
 from kafka_compat.storage.records.records import Record, build_batch, iter_records
