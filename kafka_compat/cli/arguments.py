@@ -1,7 +1,5 @@
 """The argument parser of all commands, and argument types that several commands use."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ cannot start a new line. With kafka.compat.log.format=json, each line is a JSON 
 output. Write and encoding errors never stop a broker.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

@@ -5,8 +5,6 @@ zookeeper.connect, reaches the metadata store. If the connection ends, the super
 process stops. Its only argument identifies it in `ps`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

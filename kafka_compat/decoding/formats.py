@@ -1,7 +1,5 @@
 """Choose the format of a key or a value, and decode it. No I/O."""
 
-from __future__ import annotations
-
 import base64
 import codecs
 import json

@@ -1,7 +1,5 @@
 """Connect a command to the cluster. All commands share the same connection flags."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable
 from typing import Final, TypeVar

@@ -1,7 +1,5 @@
 """kafka-client-metrics: configure the metrics that clients push (KIP-714)."""
 
-from __future__ import annotations
-
 import os
 from base64 import urlsafe_b64encode
 from typing import Any, Final

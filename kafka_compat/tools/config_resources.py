@@ -1,7 +1,5 @@
 """kafka-configs for resources with settings: topics, brokers, loggers, client metrics, groups."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from kafka_compat.errors import ErrorCode, KafkaError

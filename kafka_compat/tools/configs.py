@@ -1,7 +1,5 @@
 """kafka-configs: describe and alter settings of topics and brokers, quotas, SCRAM credentials, loggers."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, Final
 

@@ -3,8 +3,6 @@
 Index files are not repaired: corruption is reported, and preallocated zeros at the end are skipped.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import struct

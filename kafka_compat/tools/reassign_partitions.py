@@ -1,7 +1,5 @@
 """kafka-reassign-partitions: move replicas between brokers, and between log directories."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

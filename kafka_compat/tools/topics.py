@@ -1,7 +1,5 @@
 """kafka-topics: create, list, describe, alter and delete topics."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, Final
 

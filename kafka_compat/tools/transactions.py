@@ -1,7 +1,5 @@
 """kafka-transactions: list and describe transactions, and abort hanging ones."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterable, Iterator
