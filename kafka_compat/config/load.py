@@ -5,7 +5,6 @@ implied listeners and Java options.
 
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from kafka_compat.config.broker_config import BrokerConfig
@@ -152,7 +151,7 @@ def load(
     ambiguous: dict[str, str] = {}
     for path in paths:
         try:
-            properties = parse_properties(Path(path).read_bytes())
+            properties = parse_properties(_read(path))
         except OSError as error:
             raise ConfigFileError(f"cannot read {path}: {error.strerror or error}") from error
         except ValueError as error:
@@ -219,3 +218,8 @@ def _forget_advertised(static: dict[str, str], over: Mapping[str, object]) -> No
     """If the later source `over` sets listeners, drop advertised.listeners of earlier sources."""
     if "listeners" in over:
         static.pop("advertised.listeners", None)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
