@@ -8,19 +8,8 @@ Durations and deadlines use the monotonic clock.
 from __future__ import annotations
 
 import time
-from typing import Protocol
 
 import librt.time
-
-
-class Clock(Protocol):
-    """The source of time for a broker."""
-
-    def now_ms(self) -> int:
-        """Return the time of day in milliseconds since the Unix epoch."""
-
-    def monotonic_ms(self) -> int:
-        """Return the milliseconds since an arbitrary moment, unaffected by changes to the time of day."""
 
 
 class SystemClock:

@@ -1,4 +1,4 @@
-"""Clock interface of the log store: time of day and monotonic time."""
+"""Clock interface of brokers and of the log store: time of day and monotonic time."""
 
 from __future__ import annotations
 

@@ -60,10 +60,6 @@ class Controller:
         self._write_id = 0
 
     @property
-    def is_active(self) -> bool:
-        return self._term is not None
-
-    @property
     def topics(self) -> Set[str]:
         """A live view of the topics that the controller knows."""
         return frozenset() if self._term is None else self._term.context.assignments.keys()

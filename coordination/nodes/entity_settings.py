@@ -1,7 +1,5 @@
 """Quotas and credentials of users, clients and IP addresses, stored under /config."""
 
-from __future__ import annotations
-
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
 

@@ -5,8 +5,6 @@ contains only the path of the changed entity, which the receiver then reads, so 
 notification is harmless. As in Kafka, receivers also delete notifications older than 15 minutes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

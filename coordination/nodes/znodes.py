@@ -5,8 +5,6 @@ tools and brokers can share a ZooKeeper ensemble with this broker. Decoders acce
 payloads of older versions. They raise MalformedNode, with the node's path, if a payload is invalid.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Mapping, Sequence

@@ -246,13 +246,10 @@ class EmbeddedSession(StoreSession):
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
         self._check_connected()
         try:
-            found = self._store.get(path, self._guard(watch))
-        except stores.NoNode:
-            # The node may have been deleted by a change that is not on disk yet.
+            return self._store.get(path, self._guard(watch))
+        finally:
+            # Even without a node: it may have been deleted by a change that is not on disk yet.
             await self._store.durable()
-            raise
-        await self._store.durable()
-        return found
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         self._check_connected()
@@ -263,12 +260,9 @@ class EmbeddedSession(StoreSession):
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
         self._check_connected()
         try:
-            names = self._store.children(path, self._guard(watch))
-        except stores.NoNode:
+            return self._store.children(path, self._guard(watch))
+        finally:
             await self._store.durable()
-            raise
-        await self._store.durable()
-        return names
 
     async def multi(self, operations: Sequence[stores.Operation]) -> list[str | Stat | None]:
         self._check_connected()

@@ -1,7 +1,5 @@
 """Connection between two processes on one machine, for messages in the format of store_wire.py."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket

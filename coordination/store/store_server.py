@@ -10,8 +10,6 @@ Rules, in addition to the rules of metadata_store.py:
   longer than the timeout.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine

@@ -20,8 +20,6 @@ The server process sends:
 [name, text, index, cause]. Data is text in the encoding of the journal, or null.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ The client proves that it knows the password without sending it, and so does the
 encrypted, and an eavesdropper can guess passwords offline. Use TLS on shared networks.
 """
 
-from __future__ import annotations
-
 import hmac
 import re
 import secrets

@@ -1,7 +1,5 @@
 """Security of a ZooKeeper session: SASL credentials, TLS, and ACLs of new nodes. No I/O, and no kazoo."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 from typing import Final, NamedTuple, Protocol

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from kafka_compat.api.caller import Caller
-    from kafka_compat.clock import Clock
     from kafka_compat.cluster.controller_service import ControllerService
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.cluster.topics import Topics
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from kafka_compat.security.authorizer import Authorizer
     from kafka_compat.security.scram_credential_store import ScramCredentials
     from kafka_compat.security.tokens.keeper import Keeper as DelegationTokens
+    from kafka_compat.storage.clock import Clock
     from kafka_compat.storage.directories.log_dirs import LogDirs
     from kafka_compat.telemetry.service import ClientTelemetry
     from kafka_compat.transactions.coordinator import TransactionCoordinator

@@ -23,7 +23,7 @@ from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
 from kafka_compat.broker.quotas_in_force import QuotasInForce
 from kafka_compat.broker.services import BrokerServices
-from kafka_compat.clock import Clock, SystemClock
+from kafka_compat.clock import SystemClock
 from kafka_compat.cluster.broker_context import BrokerContext, EntityChanges
 from kafka_compat.config import BrokerConfig, ConfigError, Listener
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint
@@ -44,6 +44,7 @@ from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.leaderships import Leaderships
 from kafka_compat.security.broker_security import NONE
+from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.directories.directory_worker import ThreadWorker
 from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.tasks import Tasks
@@ -167,7 +168,10 @@ class Broker:
             services,
             middleware=self._hooks.middleware,
             accounts=self._hooks.accounts,
-            is_watched=_is_watched(config),
+            # Metrics contain the durations of requests.
+            is_watched=bool(
+                config.str("kafka.compat.http.listener") or config.str("kafka.compat.otlp.endpoint")
+            ),
         )
         dispatcher = Dispatcher(calls)
         quotas = QuotasInForce(context, services, calls, rates)
@@ -447,11 +451,6 @@ class _Running(NamedTuple):
     dispatcher: Dispatcher
     context: BrokerContext
     maintenance: Maintenance
-
-
-def _is_watched(config: BrokerConfig) -> bool:
-    """Return whether the broker exposes metrics, and must therefore time requests."""
-    return bool(config.str("kafka.compat.http.listener") or config.str("kafka.compat.otlp.endpoint"))
 
 
 class _StopLog:

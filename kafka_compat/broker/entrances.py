@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kafka_compat.clock import Clock
 from kafka_compat.cluster.broker_context import BrokerContext
 from kafka_compat.config import BrokerConfig, ConfigError, Listener
 from kafka_compat.errors import StartupError
@@ -27,6 +26,7 @@ from kafka_compat.security.scram_credential import Credential
 from kafka_compat.security.tls_context import TlsContext
 from kafka_compat.security.tls_settings import TlsSettings
 from kafka_compat.security.users import Users
+from kafka_compat.storage.clock import Clock
 from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
@@ -75,10 +75,12 @@ class Entrances:
         this before the first client connects. Raises StartupError if the keys or the token are unavailable.
         """
         for source, keys in self._key_sets.items():
-            await self._open_keys(source, keys)
+            of_keys = f"the keys that verify tokens from {source.place.url}"
+            await _open(keys, of_keys, "sasl.oauthbearer.jwks.endpoint.url")
             tasks.spawn(f"fetching the keys of {source.place.url}", keys.keep, OnFailure.RESTART)
         for tokens in self._token_sources:
-            await self._open_tokens(tokens)
+            of_brokers = f"a token for connections to other brokers from {tokens.url}"
+            await _open(tokens, of_brokers, "sasl.oauthbearer.token.endpoint.url")
             tasks.spawn(f"fetching tokens from {tokens.url}", tokens.keep, OnFailure.RESTART)
         tasks.spawn("checking for new certificates", self._keep_certificates, OnFailure.RESTART)
         users = self._users = Users(context.store)
@@ -124,34 +126,21 @@ class Entrances:
         self._token_sources.append(source)
         return source
 
-    async def _open_tokens(self, source: TokenSource) -> None:
-        from kafka_compat.http_client import Unreachable
-
-        try:
-            await source.open()
-        except Unreachable as error:
-            raise StartupError(
-                f"cannot fetch a token for connections to other brokers from {source.url}: {error} "
-                "(sasl.oauthbearer.token.endpoint.url)"
-            ) from error
-
-    async def _open_keys(self, source: KeySource, keys: KeySet) -> None:
-        from kafka_compat.http_client import Unreachable
-
-        try:
-            await keys.open()
-        except Unreachable as error:
-            raise StartupError(
-                f"cannot fetch the keys that verify tokens from {source.place.url}: {error} "
-                "(sasl.oauthbearer.jwks.endpoint.url)"
-            ) from error
-
     def _credential(self, name: str, mechanism: str) -> Credential | None:
         return None if self._users is None else self._users.credential(name, mechanism)
 
     def _delegation_token(self, token_id: str, mechanism: str) -> Found | None:
         tokens = self.delegation_tokens
         return None if tokens is None else tokens.find(token_id, mechanism)
+
+
+async def _open(source: TokenSource | KeySet, what: str, setting: str) -> None:
+    from kafka_compat.http_client import Unreachable
+
+    try:
+        await source.open()
+    except Unreachable as error:
+        raise StartupError(f"cannot fetch {what}: {error} ({setting})") from error
 
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kafka_compat.api.stages import Account, Middleware
-    from kafka_compat.clock import Clock
     from kafka_compat.coordinator_runtime.scheduler import Scheduler
+    from kafka_compat.storage.clock import Clock
     from kafka_compat.storage.directories.directory_worker import Worker
     from kafka_compat.storage.filesystem import Filesystem
     from kafka_compat.telemetry.pushed import PushedMetrics

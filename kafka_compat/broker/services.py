@@ -167,10 +167,8 @@ class BrokerServices:
         tokens = self.delegation_tokens
         if tokens is None:
             return
-
-        def is_controller() -> bool:
-            return self.metadata.controller_id == self.metadata.local_id
-
         interval_s = self.config.int("delegation.token.expiry.check.interval.ms") / 1000
-        work = partial(tokens.keep_removing, is_controller, interval_s)
+        work = partial(
+            tokens.keep_removing, lambda: self.metadata.controller_id == self.metadata.local_id, interval_s
+        )
         self._tasks.spawn("removing expired delegation tokens", work, OnFailure.RESTART)

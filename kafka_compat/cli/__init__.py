@@ -1,7 +1,5 @@
 """The `kafka-compat` command line: one module for each subcommand, imported only when it is used."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import os

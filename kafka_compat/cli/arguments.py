@@ -1,7 +1,5 @@
 """The argument parser of all commands, and argument types that several commands use."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections.abc import Iterable
@@ -33,6 +31,17 @@ class Parser(argparse.ArgumentParser):
         _, of_flags, words = message.partition("unrecognized arguments: ")
         flags = [word.partition("=")[0] for word in words.split() if of_flags and word.startswith("--")]
         return "".join(did_you_mean(flag, _flags(self)) for flag in flags[:1])
+
+
+def add_override(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that overrides settings of the files."""
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="setting that overrides the files; may be repeated",
+    )
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -3,8 +3,6 @@
 The finding for a failed step states the remedy, and whether client, broker or network is the cause.
 """
 
-from __future__ import annotations
-
 import socket
 import ssl
 from collections.abc import Callable, Iterator

@@ -9,8 +9,6 @@ the broker reads the end of the input. A process ID would not be reliable, becau
 handlers do not run after SIGKILL.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -2,8 +2,6 @@
 hard links instead of copying records.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

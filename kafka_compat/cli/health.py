@@ -35,13 +35,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "properties", nargs="*", metavar="server.properties", help="the broker's settings files"
     )
-    parser.add_argument(
-        "--override",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="setting that overrides the files; may be repeated",
-    )
+    arguments.add_override(parser)
     parser.add_argument(
         "--env", action="store_true", help="also read settings from environment variables, like `serve --env`"
     )

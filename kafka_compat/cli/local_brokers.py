@@ -4,8 +4,6 @@ The first broker uses the configured ports, and the others use the following por
 The directories are `broker-1`, `broker-2`, … in each of log.dirs, next to the metadata journal.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """`kafka-compat serve --brokers N`: a cluster of N brokers in one process with one metadata store."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal

@@ -5,8 +5,6 @@ cannot start a new line. With kafka.compat.log.format=json, each line is a JSON 
 output. Write and encoding errors never stop a broker.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json
@@ -111,7 +109,8 @@ def is_json(config: BrokerConfig) -> bool:
 def tell(config: BrokerConfig, text: str, broker_id: int | None = None) -> None:
     """Print a status line in the configured log format."""
     if is_json(config):
-        text = json_line(text, broker_id)
+        record = logging.LogRecord(OURS, logging.INFO, "", 0, "%s", (text,), None)
+        text = JsonFormatter(broker_id).format(record)
     write(text)
 
 
@@ -162,13 +161,6 @@ class JsonFormatter(logging.Formatter):
         if record.stack_info:
             entry["stack"] = record.stack_info
         return json.dumps(entry)
-
-
-def json_line(message: str, broker_id: int | None = None) -> str:
-    """Format a message as a JSON log line, without a logger."""
-    return JsonFormatter(broker_id).format(
-        logging.LogRecord(OURS, logging.INFO, "", 0, "%s", (message,), None)
-    )
 
 
 def catch_uncaught() -> None:

@@ -5,8 +5,6 @@ zookeeper.connect, reaches the metadata store. If the connection ends, the super
 process stops. Its only argument identifies it in `ps`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket
@@ -104,10 +102,6 @@ class BrokerProcess:
         self._instructed.set()
 
 
-async def _run(connected: socket.socket) -> int:
-    return await BrokerProcess().run(connected)
-
-
 def main() -> int:
     """Run the broker, with the socket to the supervisor as standard input. Return the exit code."""
     try:
@@ -120,7 +114,7 @@ def main() -> int:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    return foreground.run_loop(_run(connected))
+    return foreground.run_loop(BrokerProcess().run(connected))
 
 
 if __name__ == "__main__":

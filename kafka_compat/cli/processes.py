@@ -11,8 +11,6 @@ Rules
 4. When the supervisor dies, its connections to the broker processes close, and these processes stop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

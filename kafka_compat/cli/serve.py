@@ -31,13 +31,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="server.properties",
         help="settings file; later files override earlier files",
     )
-    parser.add_argument(
-        "--override",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="setting that overrides the files; may be repeated",
-    )
+    arguments.add_override(parser)
     parser.add_argument(
         "--env",
         action="store_true",
@@ -79,9 +73,7 @@ def add_parser(subparsers: Any) -> None:
         "is killed; --ephemeral data is deleted, and other data is kept",
     )
     parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print one line of JSON with the address when the broker is ready",
+        "--json", action="store_true", help="print one line of JSON with the address when the broker is ready"
     )
     parser.add_argument(
         "--kafka-lines",

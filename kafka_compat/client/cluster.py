@@ -168,13 +168,7 @@ class Cluster:
                 self._pause(call)
 
     def metadata(
-        self,
-        topics: Iterable[str] | None,
-        call: str = "metadata",
-        *,
-        topic_ids: Iterable[Any] = (),
-        authorized_operations: bool = False,
-        may_create: bool = False,
+        self, topics: Iterable[str] | None, call: str = "metadata", *, may_create: bool = False
     ) -> Any:
         """Return the metadata for these topics, or for all topics if `topics` is None. `may_create` allows
         brokers to create missing topics. Raises the same errors as `ask`.
@@ -184,7 +178,6 @@ class Cluster:
         asked = None
         if topics is not None:
             asked = [MetadataRequestTopic(name=name) for name in topics]
-            asked += [MetadataRequestTopic(name=None, topic_id=topic_id) for topic_id in topic_ids]
         with self._in_time():
             answer = self._ask_any(
                 ApiKey.METADATA,
@@ -192,7 +185,7 @@ class Cluster:
                 {
                     "topics": asked,
                     "allow_auto_topic_creation": may_create,
-                    "include_topic_authorized_operations": authorized_operations,
+                    "include_topic_authorized_operations": False,
                 },
             )
             self.take(answer)

@@ -1,7 +1,5 @@
 """A connection to one broker. Requests are sent, and their responses received, in order."""
 
-from __future__ import annotations
-
 import socket
 import struct
 from typing import Any, Final

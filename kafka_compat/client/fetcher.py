@@ -1,7 +1,5 @@
 """A single-threaded consumer of assigned partitions. It tracks positions, and fetches from the leaders."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping

@@ -68,15 +68,11 @@ class Committed(NamedTuple):
 
 def list_groups(cluster: Cluster) -> list[Listed]:
     """Return all consumer groups. Raises KafkaError on failure, and the same errors as `Cluster.ask`."""
-    return [one for one in _all_groups(cluster) if one.protocol_type in ("", CONSUMERS)]
+    return [one for one in all_groups(cluster) if one.protocol_type in ("", CONSUMERS)]
 
 
-def all_group_ids(cluster: Cluster) -> list[str]:
-    """Return the IDs of all groups, of any protocol. Raises the same errors as `list_groups`."""
-    return [one.group_id for one in _all_groups(cluster)]
-
-
-def _all_groups(cluster: Cluster) -> list[Listed]:
+def all_groups(cluster: Cluster) -> list[Listed]:
+    """Return the groups of any protocol. Raises the same errors as `list_groups`."""
     call = "listGroups"
     found: dict[str, Listed] = {}
     for node in cluster.brokers(call):

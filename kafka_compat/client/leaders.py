@@ -1,7 +1,5 @@
 """Send requests to the leaders of partitions, one request per broker, and list offsets of partitions."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple

@@ -1,7 +1,5 @@
 """Choose partitions like Kafka's producer: by key, or with the sticky strategy if there is no key."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Final
 

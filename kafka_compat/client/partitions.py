@@ -1,7 +1,5 @@
 """Group and iterate over topic-partitions, and check the error codes of their results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """A single-threaded producer. It collects records in batches, and sends them only during method calls."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections import deque

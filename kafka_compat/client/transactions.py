@@ -1,7 +1,5 @@
 """List, describe and abort transactions, as Kafka's admin client does."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple

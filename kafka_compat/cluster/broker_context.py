@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
-    from kafka_compat.clock import Clock
     from kafka_compat.config import BrokerConfig
     from kafka_compat.coordination.store.metadata_store import MetadataStore
     from kafka_compat.long_work import LongWork
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from kafka_compat.replication.leaderships import Leaderships
     from kafka_compat.replication.waiters import CallSoon
     from kafka_compat.security.broker_security import BrokerSecurity
+    from kafka_compat.storage.clock import Clock
     from kafka_compat.storage.directories.log_dirs import LogDirs
 
 

@@ -368,8 +368,9 @@ class ControllerNodes:
             return True, _with_epoch(write.state, version)
         found = await self.state(write.partition)
         # If the response to an attempt was lost, that attempt may have written the current state.
-        ours = lost and found is not None and found.partition_epoch == expected + 1
-        return ours and _same(found, write.state), found
+        if not lost or found is None or found.partition_epoch != expected + 1:
+            return False, found
+        return _with_epoch(write.state, found.partition_epoch) == found, found
 
     async def _version_if_malformed(self, partition: TopicPartition) -> int | None:
         version: int | None = None
@@ -484,10 +485,6 @@ def _by_topic(writes: Iterable[StateWrite]) -> list[list[StateWrite]]:
     for write in writes:
         topics.setdefault(write.partition.topic, []).append(write)
     return [some for each in topics.values() for some in batched(each, TOGETHER_MOST)]
-
-
-def _same(found: PartitionState | None, wanted: PartitionState) -> bool:
-    return found is not None and _with_epoch(wanted, found.partition_epoch) == found
 
 
 def _with_epoch(state: PartitionState, partition_epoch: int) -> PartitionState:

@@ -91,13 +91,6 @@ class ControllerService:
         """Whether this broker is the controller, according to its own state."""
         return self.term is not None or self._held is not None
 
-    @property
-    def epoch(self) -> ControllerEpoch | None:
-        """This broker's controller epoch, or None while it is not the controller."""
-        if self.term is not None:
-            return self.term.epoch
-        return self._held[1] if self._held is not None else None
-
     def start(self, store: MetadataStore) -> None:
         """Watch /controller and run for election in this session."""
         self._following = self._tasks.spawn(
@@ -151,16 +144,16 @@ class ControllerService:
         if self.term is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience_s):
-                    await self.term.drain()
+                    await self.term.channels.drained()
 
     @property
     def unclean_elections(self) -> int:
         """The number of unclean leader elections in this term, or 0 if this broker is not the controller."""
-        return self.term.unclean_elections if self.term is not None else 0
+        return self.term.machine.unclean_elections if self.term is not None else 0
 
     def topic_named(self, topic_id: UUID) -> str | None:
         """Return the name of a topic, or None if the ID is unknown or this broker is not the controller."""
-        return self.term.topic_named(topic_id) if self.term is not None else None
+        return self.term.machine.topic_named(topic_id) if self.term is not None else None
 
     def topic_settings_changed(self, topic: str) -> None:
         """Process a change of a topic's settings, if this broker is the controller."""

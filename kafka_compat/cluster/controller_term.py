@@ -23,7 +23,6 @@ from dataclasses import replace
 from functools import partial
 from types import ModuleType
 from typing import TypeVar
-from uuid import UUID
 
 from kafka_compat.cluster.broker_channels import BrokerChannels, ControllerRequest
 from kafka_compat.cluster.controller_election import ControllerEpoch
@@ -67,9 +66,9 @@ class ControllerTerm:
         self._settings = settings
         self._unclean_default = settings.unclean_default
         self._nodes = ControllerNodes(store, malformed)
-        self._machine = Controller(broker_id, settings.machine)
+        self.machine = Controller(broker_id, settings.machine)
         self._long_work = long_work
-        self._channels = BrokerChannels(
+        self.channels = BrokerChannels(
             f"controller-{broker_id}",
             settings.listener,
             settings.request_timeout_ms,
@@ -103,13 +102,13 @@ class ControllerTerm:
             self._over = True
             if self._timer is not None:
                 self._timer.cancel()
-            for effect in self._machine.handle(events.Resigned()):
+            for effect in self.machine.handle(events.Resigned()):
                 if isinstance(effect, effects.Reply):
                     self._answer(effect)
             for waiting in self._waiting.values():
                 # Cancel a request that is still queued, because the state machine will not reply to it.
                 waiting.cancel()
-            await self._channels.close()
+            await self.channels.close()
 
     async def ask(self, make: Callable[[Hashable], events.Event]) -> effects.ReplyValue | None:
         """Return the state machine's reply to a request, or None if the term is over. `make` builds the
@@ -135,23 +134,10 @@ class ControllerTerm:
         finally:
             self._waiting.pop(request_id, None)
 
-    async def drain(self) -> None:
-        """Wait until all requests queued for brokers so far have been processed."""
-        await self._channels.drained()
-
-    @property
-    def unclean_elections(self) -> int:
-        """The number of unclean leader elections in this term."""
-        return self._machine.unclean_elections
-
     @property
     def backlog(self) -> Backlog:
         """The queued jobs, unsent requests and pending topic deletions."""
-        return Backlog(self._jobs.qsize(), self._channels.unsent, self._machine.deletions)
-
-    def topic_named(self, topic_id: UUID) -> str | None:
-        """Return the name of the topic with this ID, or None if the ID is unknown."""
-        return self._machine.topic_named(topic_id)
+        return Backlog(self._jobs.qsize(), self.channels.unsent, self.machine.deletions)
 
     def topic_settings_changed(self, topic: str) -> None:
         """Queue a job that reads a topic's changed settings."""
@@ -233,7 +219,7 @@ class ControllerTerm:
         self._watched = {path for path in self._watched if not path.startswith(prefix) or path in there}
         brokers = tuple(broker for broker in found.values() if isinstance(broker, BrokerInfo))
         self._brokers = {broker.broker_id: broker for broker in brokers}
-        self._channels.set_brokers(brokers)
+        self.channels.set_brokers(brokers)
         return brokers
 
     async def _read_topics(self, names: list[str]) -> tuple[TopicState, ...]:
@@ -278,7 +264,7 @@ class ControllerTerm:
 
     async def _topics_changed(self) -> events.Event:
         names = await self._nodes.topic_names(self._watch(znodes.TOPICS, self._topics_changed))
-        known = self._machine.topics
+        known = self.machine.topics
         new = [name for name in names if name not in known]
         if await self._read_unclean(new):
             await self._handle(events.UncleanConfigChanged(self._unclean_default, dict(self._unclean_topics)))
@@ -289,7 +275,7 @@ class ControllerTerm:
         return events.TopicsChanged(frozenset(names), loaded, states)
 
     async def _topic_changed(self, name: str) -> events.Event | None:
-        if name in self._machine.topics:
+        if name in self.machine.topics:
             found = await self._read_topics([name])
             return events.PartitionsChanged(found[0]) if found else None
         # Treat the topic as new, because its node was malformed until now. It may also await deletion.
@@ -302,7 +288,7 @@ class ControllerTerm:
 
     async def _deletions_requested(self) -> events.Event:
         topics = await self._read_deletions()
-        if not self._machine.topics >= set(topics):
+        if not self.machine.topics >= set(topics):
             # Read new topics first, because unknown topics are treated as deleted.
             await self._handle(await self._topics_changed())
         return events.DeletionsRequested(
@@ -348,7 +334,7 @@ class ControllerTerm:
         events = [event]
         with self._times.at(event):
             while events:
-                for effect in self._machine.handle(events.pop(0)):
+                for effect in self.machine.handle(events.pop(0)):
                     outcome = await self._apply(effect)
                     if outcome is not None:
                         events.append(outcome)
@@ -398,7 +384,7 @@ class ControllerTerm:
             request = remote_requests().leader_and_isr(
                 self._broker_id, effect, self._settings.listener, self._post
             )
-        self._channels.send(*effect.broker, request)
+        self.channels.send(*effect.broker, request)
 
     def _send_update_metadata(self, effect: effects.SendUpdateMetadata) -> None:
         remote = None
@@ -408,7 +394,7 @@ class ControllerTerm:
             else:
                 remote = remote or remote_requests().UpdateMetadata(self._broker_id, effect)
                 request = remote.request(epoch)
-            self._channels.send(broker_id, epoch, request)
+            self.channels.send(broker_id, epoch, request)
 
     async def _update_local(self, effect: effects.SendUpdateMetadata, epoch: int, _: object) -> None:
         self._settings.local().update_metadata(effect, epoch)
@@ -421,7 +407,7 @@ class ControllerTerm:
             request = ControllerRequest("StopReplica", lambda _: local().stop(effect), answered)
         else:
             request = remote_requests().stop_replica(self._broker_id, effect, answered)
-        self._channels.send(*effect.broker, request)
+        self.channels.send(*effect.broker, request)
 
 
 def remote_requests() -> ModuleType:

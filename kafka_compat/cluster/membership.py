@@ -32,7 +32,6 @@ from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
-    from kafka_compat.clock import Clock
     from kafka_compat.cluster.broker_context import BrokerContext, StoreConnection
     from kafka_compat.cluster.controller_orders import ControllerOrders
     from kafka_compat.cluster.controller_settings import ControllerTermSettings
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
     from kafka_compat.coordination.store.metadata_store import MetadataStore
     from kafka_compat.metadata.feed import MetadataDelta
+    from kafka_compat.storage.clock import Clock
     from kafka_compat.storage.directories.log_dirs import LoadReport
     from kafka_compat.transactions.marker_writer import MarkerWriter
     from kafka_compat.transactions.verification import Coordinators
@@ -185,14 +185,14 @@ class Membership:
 
     def remote_partitions(self) -> RemotePartitions | None:
         """Return the client for partitions led by other brokers, or None if the broker is standalone."""
-        return None if self._peering is None else self._peering.remote_partitions()
+        return None if self._peering is None else self._peering.remote_partitions.get()
 
     # --- startup
 
     async def follow_settings(self) -> None:
         """Skip existing notifications of changed settings. Call this before reading any settings."""
         if self._peering is not None:
-            await self._peering.follow_settings()
+            await self._peering.config_changes.begin(self._context.store)
 
     async def recover(self, report: LoadReport, *, may_lack_topics: bool) -> None:
         """Restore the state of the partitions after loading the logs. A standalone broker becomes leader of

@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable
 from typing import Literal
 
-from kafka_compat.clock import Clock
 from kafka_compat.cluster.broker_context import StoreConnection
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import znodes
@@ -18,6 +17,7 @@ from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.errors import StartupError
 from kafka_compat.metadata.topic_nodes import new_topic_id
+from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.directories.directory_claim import why_unusable
 
 NewTree = Callable[[str, Callable[[], int]], EmbeddedMetadataStore]

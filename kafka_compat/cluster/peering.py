@@ -77,10 +77,6 @@ class BrokerAddresses:
         broker = self._metadata.brokers.get(broker_id)
         return broker.endpoints.get(self._listener) if broker is not None else None
 
-    def of_leader(self, broker_id: int) -> Address | None:
-        """Return the address of a leader, or None if it is unknown."""
-        return self.known(broker_id) or self.leaders.get(broker_id)
-
     async def of_controller(self, broker_id: int) -> Address | None:
         """Return the controller's address from the metadata or its registration, or None if it is unknown."""
         known = self.known(broker_id)
@@ -121,14 +117,14 @@ class Peering:
             config.int("controller.socket.timeout.ms"),
             self._security,
         )
-        self._config_changes = ConfigChanges(tasks, settings_changed, context.clock.now_ms, malformed)
+        self.config_changes = ConfigChanges(tasks, settings_changed, context.clock.now_ms, malformed)
         self._enrolment = Enrolment(
             self._store,
             connect_store,
             tasks,
             features=FinalizedFeatures(tasks, metadata, malformed),
             service=service,
-            config_changes=self._config_changes,
+            config_changes=self.config_changes,
             now_ms=context.clock.now_ms,
             wait_s=2 * config.int("zookeeper.session.timeout.ms") / 1000,
         )
@@ -146,7 +142,7 @@ class Peering:
         self._peers = Peers(
             self.addresses.known, self._client_id, config.int("request.timeout.ms"), self._security
         )
-        self._remote_partitions = Lazy(self._make_remote_partitions)
+        self.remote_partitions = Lazy(self._make_remote_partitions)
         self._fetchers: ReplicaFetchers
         self._handed_over = False
 
@@ -174,7 +170,7 @@ class Peering:
         replicas.fetching = self._fetchers
 
     def _client_to(self, leader_id: int) -> BrokerClient | None:
-        address = self.addresses.of_leader(leader_id)
+        address = self.addresses.known(leader_id) or self.addresses.leaders.get(leader_id)
         if address is None:
             return None
         timeout_ms = self._context.config.int("replica.socket.timeout.ms")
@@ -206,9 +202,6 @@ class Peering:
 
         return ClusterCoordinators(local, self._context.metadata, self._peers)
 
-    def remote_partitions(self) -> RemotePartitions:
-        return self._remote_partitions.get()
-
     def _make_remote_partitions(self) -> RemotePartitions:
         from kafka_compat.cluster.remote_partitions import RemotePartitions
 
@@ -223,10 +216,6 @@ class Peering:
             return True
 
     # --- the session
-
-    async def follow_settings(self) -> None:
-        """Skip existing notifications of changed settings. Call this before reading any settings."""
-        await self._config_changes.begin(self._store)
 
     async def register(self, broker: BrokerInfo) -> None:
         """Register this broker. Raises StartupError if this fails, for example because its ID is taken."""
@@ -301,6 +290,6 @@ class Peering:
     async def close(self) -> None:
         """Close the connections to other brokers."""
         await self._peers.close()
-        if self._remote_partitions.made is not None:
-            await self._remote_partitions.made.close()
+        if self.remote_partitions.made is not None:
+            await self.remote_partitions.made.close()
         await self._fetchers.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
-from kafka_compat.clock import Clock
 from kafka_compat.cluster.broker_context import StoreConnection
 from kafka_compat.config import BrokerConfig, ConfigError
 from kafka_compat.coordination.nodes import znodes
@@ -14,6 +13,7 @@ from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, Stat, Watch
 from kafka_compat.errors import StartupError
 from kafka_compat.metadata.topic_nodes import new_topic_id
+from kafka_compat.storage.clock import Clock
 
 ConnectStore = Callable[[], Awaitable[MetadataStore]]
 """A function that opens a session with the store, or raises MetadataStoreError if this fails."""

@@ -98,7 +98,6 @@ def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
         segment_jitter_ms=number("segment.jitter.ms"),
         segment_index_bytes=number("segment.index.bytes"),
         index_interval_bytes=number("index.interval.bytes"),
-        preallocate=bool(values["preallocate"]),
         retention_ms=number("retention.ms"),
         retention_bytes=number("retention.bytes"),
         cleanup_policy=frozenset(cast("list[str]", values["cleanup.policy"])),

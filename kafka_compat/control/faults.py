@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from kafka_compat.control import rule
 from kafka_compat.control.fault import Fault
 from kafka_compat.control.hooks import FaultRules
 from kafka_compat.control.pulse import TIMEOUT, Pulse
@@ -82,7 +81,7 @@ class FaultRoutes:
             corrupts=body.get("corrupt") is True,
             chance=random.Random(integer(call, "seed", least=0) if "seed" in body else None),
         )
-        self._rules.add(rule)
+        self._rules.rules[rule.number] = rule
         return _shown(rule)
 
     async def _all(self, call: Call) -> Answer:
@@ -127,7 +126,7 @@ def _fault(call: Call) -> Fault:
     if "delay_ms" in body:
         return Fault(delay_ms=integer(call, "delay_ms", least=1))
     if "cut" in body:
-        return Fault(mangle=rule.cut)
+        return Fault(mangle=lambda whole: whole[: len(whole) // 2])
     return Fault(is_dropped=body.get("drop") is True, is_lost=body.get("lose_answer") is True)
 
 

@@ -47,9 +47,6 @@ class FaultRules:
         for held in self.held.values():
             held.clear()
 
-    def add(self, rule: Rule) -> None:
-        self.rules[rule.number] = rule
-
     def fault_for(self, ctx: StagedContext, request: Any) -> Fault | None:
         """Return the fault for a request, or None to serve the request normally."""
         fault = self.links.fault_for(ctx)

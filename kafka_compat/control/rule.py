@@ -26,18 +26,9 @@ _START_BYTES = 8
 _BATCH_LENGTH = slice(8, LOG_OVERHEAD)
 
 
-def cut(whole: bytes) -> bytes:
-    """Return the first half of an encoded response."""
-    return whole[: len(whole) // 2]
-
-
 def corrupt(chance: random.Random) -> Callable[[bytes], bytes]:
     """Return a function that flips one bit in each of up to eight bytes after a response's correlation ID."""
-
-    def mangle(whole: bytes) -> bytes:
-        return _flipped(whole, _START_BYTES, len(whole), chance)
-
-    return mangle
+    return lambda whole: _flipped(whole, _START_BYTES, len(whole), chance)
 
 
 def corrupt_records(
@@ -55,8 +46,10 @@ def corrupt_records(
     }
     found = [
         data
-        for topic, data in _with_records(response)
-        if meant & {(topic.topic, data.partition_index), (topic.topic_id, data.partition_index)}
+        for topic in response.responses
+        for data in topic.partitions
+        if data.records
+        and meant & {(topic.topic, data.partition_index), (topic.topic_id, data.partition_index)}
     ]
     if found and is_due():
         for data in found:
@@ -64,13 +57,6 @@ def corrupt_records(
             end = LOG_OVERHEAD + int.from_bytes(records[_BATCH_LENGTH], "big")
             start = HEADER_SIZE if end > HEADER_SIZE else MAGIC_POSITION + 1
             data.records = _flipped(records, start, min(end, len(records)), chance)
-
-
-def _with_records(response: Any) -> Iterator[tuple[Any, Any]]:
-    for topic in response.responses:
-        for data in topic.partitions:
-            if data.records:
-                yield topic, data
 
 
 def _flipped(whole: bytes, start: int, end: int, chance: random.Random) -> bytes:
@@ -163,11 +149,9 @@ class Rule:
     def _corrupts_records(self, ctx: StagedContext, request: Any) -> Fault:
         """Return the fault for a Fetch request. A response without records does not count as a hit."""
         about = list(subjects.subjects(ctx, request))
-
-        def amend(response: Any) -> None:
-            corrupt_records(response, about, self._is_meant, self._hit, self.chance)
-
-        return Fault(amend=amend)
+        return Fault(
+            amend=lambda response: corrupt_records(response, about, self._is_meant, self._hit, self.chance)
+        )
 
     def _hit(self) -> bool:
         if not self._is_due():

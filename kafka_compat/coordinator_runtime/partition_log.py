@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from kafka_compat.clock import Clock
 from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch, TransactionalProducer
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -14,6 +13,7 @@ from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.log.log import Log
 from kafka_compat.storage.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, read_header

@@ -10,7 +10,9 @@ from functools import lru_cache
 @lru_cache(maxsize=1024)
 def shard_of(key: str, shard_count: int) -> int:
     """Return the partition of a key: the absolute value of its Java hash modulo the partition count."""
-    return _absolute(java_hash_code(key)) % shard_count
+    code = java_hash_code(key)
+    # In Java, the absolute value of the smallest int is negative. Kafka uses 0 instead.
+    return (0 if code == -(1 << 31) else abs(code)) % shard_count
 
 
 def java_hash_code(text: str) -> int:
@@ -20,8 +22,3 @@ def java_hash_code(text: str) -> int:
     for index in range(0, len(units), 2):
         code = (31 * code + (units[index] << 8 | units[index + 1])) & 0xFFFF_FFFF
     return code - (1 << 32) if code >= 1 << 31 else code
-
-
-def _absolute(number: int) -> int:
-    # In Java, the absolute value of the smallest int is negative. Kafka uses 0 instead.
-    return 0 if number == -(1 << 31) else abs(number)

@@ -1,7 +1,5 @@
 """Decode Avro values with the fastavro package. No I/O, except to import the package."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Mapping, Sequence

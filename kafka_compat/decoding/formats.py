@@ -1,7 +1,5 @@
 """Choose the format of a key or a value, and decode it. No I/O."""
 
-from __future__ import annotations
-
 import base64
 import codecs
 import json
@@ -20,7 +18,7 @@ _INDENT: Final = "  "
 def json_of(text: str) -> str:
     """Indent JSON text, keeping numbers, order and duplicate names. Raises NotSo if it is not JSON."""
     try:
-        json.loads(text, parse_int=_ignored, parse_float=_ignored, parse_constant=_refused)
+        json.loads(text, parse_int=str, parse_float=str, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
         raise NotSo(f"not JSON: {error}") from None
     parts: list[str] = []
@@ -39,10 +37,6 @@ def json_of(text: str) -> str:
             depth += 1
         before = token
     return "".join(parts)
-
-
-def _ignored(number: str) -> int:
-    return 0
 
 
 def _refused(constant: str) -> None:
@@ -160,7 +154,7 @@ def _guessed(content: bytes, is_cut: bool) -> tuple[str, str]:
     """Return the most likely format of `content`, and the content as text in that format."""
     try:
         # Omit an incomplete last character: the content may have been cut within a character.
-        text = _beginning_of(content) if is_cut else text_of(content)
+        text = codecs.getincrementaldecoder("utf-8")().decode(content) if is_cut else text_of(content)
     except (NotSo, UnicodeDecodeError):
         text = None
     if text is not None and is_readable(text):
@@ -175,10 +169,6 @@ def _guessed(content: bytes, is_cut: bool) -> tuple[str, str]:
         if len(content) == NUMBERS[kind].size:
             return kind, number_of(content, kind)
     return "hex", hex_of(content)
-
-
-def _beginning_of(content: bytes) -> str:
-    return codecs.getincrementaldecoder("utf-8")().decode(content)
 
 
 def _json(content: bytes) -> str:

@@ -2,8 +2,6 @@
 serializers. No I/O.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import struct

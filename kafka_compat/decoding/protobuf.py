@@ -1,7 +1,5 @@
 """Decode Protobuf values with the official package. No I/O, except to import the package."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import importlib

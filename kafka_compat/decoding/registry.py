@@ -5,8 +5,6 @@ schema, and the ID is looked up again after `AGAIN_AFTER_S`. Until then, an unre
 queried.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

@@ -4,8 +4,6 @@ The header is a zero byte, the schema ID in four bytes, and for Protobuf the ind
 file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 

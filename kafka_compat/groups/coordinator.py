@@ -90,7 +90,10 @@ class GroupCoordinator:
 
     def start(self) -> None:
         """Start checking for expired offsets, every offsets.retention.check.interval.ms."""
-        self._runtime.every(self._settings.offsets_retention_check_interval_ms, self._check_retention)
+        self._runtime.every(
+            self._settings.offsets_retention_check_interval_ms,
+            lambda: self._runtime.run_cooperatively(self._expiring()),
+        )
 
     def close(self) -> None:
         """Stop all timers and complete pending requests; later requests get COORDINATOR_NOT_AVAILABLE."""
@@ -309,9 +312,6 @@ class GroupCoordinator:
             offsets = running.machine.offsets
             if any(item in offsets.committed or offsets.is_unstable(item) for item in gone):
                 self._runtime.carry_out(running, running.machine.forget_partitions(gone))
-
-    def _check_retention(self) -> None:
-        self._runtime.run_cooperatively(self._expiring())
 
     def _expiring(self) -> Iterator[int]:
         for group_id in list(self._running):

@@ -103,11 +103,10 @@ class GroupOffsets:
 
     def is_unstable(self, partition: TopicPartition) -> bool:
         """Return whether a commit for this partition is in progress or part of an open transaction."""
-        return partition in self._staged or self._is_in_transaction(partition)
-
-    def _is_in_transaction(self, partition: TopicPartition) -> bool:
-        return partition in self._staged_in_transactions or any(
-            partition in pending for pending in self.pending.values()
+        return (
+            partition in self._staged
+            or partition in self._staged_in_transactions
+            or any(partition in pending for pending in self.pending.values())
         )
 
     @property

@@ -47,9 +47,6 @@ class Timers:
         self._deadlines_ms.clear()
         self.wake_at_ms = None
 
-    def deadline_ms(self, timer: Timer) -> int | None:
-        return self._deadlines_ms.get(timer)
-
     def due(self, now_ms: int) -> list[Timer]:
         """Return the timers that are due, earliest first. Call `take` for each before acting on it."""
         due = [timer for timer, deadline_ms in self._deadlines_ms.items() if deadline_ms <= now_ms]

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import logging
 from enum import IntEnum
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kafka_compat.api.handler import RequestContext
 from kafka_compat.deferred import HungUp
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.security.acls import bindings as acls
 from kafka_compat.security.acls.bindings import Filter, PatternType
 from kafka_compat.security.authorizer import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kafka_compat.security.acls.keeper import Keeper
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +43,14 @@ def refuse_unknown(ctx: RequestContext, *codes: int) -> None:
     if not all(codes):
         log.info("Closed the connection from %s: an ACL type or operation was UNKNOWN", ctx.client_host)
         raise HungUp
+
+
+def require_acls(ctx: RequestContext) -> Keeper:
+    """Return the ACLs, which the client must be allowed to change. Raises KafkaError otherwise."""
+    require_cluster(ctx, Operation.ALTER)
+    if ctx.services.acls is None:
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    return ctx.services.acls
 
 
 def member(kind: type[M], code: int) -> M:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.handlers.acl_requests import member, refuse_unknown
-from kafka_compat.handlers.authorization import require_cluster
+from kafka_compat.handlers.acl_requests import member, refuse_unknown, require_acls
 from kafka_compat.protocol.messages.create_acls import (
     AclCreation,
     AclCreationResult,
@@ -21,10 +20,7 @@ async def create_acls(ctx: RequestContext, request: CreateAclsRequest) -> Create
     for item in request.creations:
         codes = item.resource_type, item.resource_pattern_type, item.operation, item.permission_type
         refuse_unknown(ctx, *codes)
-    require_cluster(ctx, Operation.ALTER)
-    acls = ctx.services.acls
-    if acls is None:
-        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    acls = require_acls(ctx)
     bindings = [_binding(item) for item in request.creations]
     outcomes = [_refusal(binding) for binding in bindings]
     accepted = [index for index, refusal in enumerate(outcomes) if refusal is None]

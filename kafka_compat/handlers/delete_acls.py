@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from kafka_compat.api.handler import RequestContext, handler
-from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.acl_requests import (
     codes_of,
     entry_fields,
     filter_of,
     pattern_fields,
     refuse_unknown,
+    require_acls,
 )
-from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.messages.delete_acls import (
     DeleteAclsFilterResult,
     DeleteAclsMatchingAcl,
@@ -19,17 +18,13 @@ from kafka_compat.protocol.messages.delete_acls import (
     DeleteAclsResponse,
 )
 from kafka_compat.security.acls.keeper import Deleted
-from kafka_compat.security.authorizer import Operation
 
 
 @handler(0, 3)
 async def delete_acls(ctx: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse | None:
     for item in request.filters:
         refuse_unknown(ctx, *codes_of(item))
-    require_cluster(ctx, Operation.ALTER)
-    acls = ctx.services.acls
-    if acls is None:
-        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    acls = require_acls(ctx)
     filters = [filter_of(item, ctx.api_version) for item in request.filters]
     deleted = await acls.delete(filters, await ctx.long_work.begin())
     return DeleteAclsResponse(

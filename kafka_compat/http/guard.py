@@ -4,8 +4,6 @@ The listener's routes can change all data. Web pages in a browser on the same ma
 requests to the listener, not even from a host name that resolves to 127.0.0.1.
 """
 
-from __future__ import annotations
-
 import hmac
 import ipaddress
 import os

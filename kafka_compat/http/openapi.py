@@ -1,7 +1,5 @@
 """Describe the HTTP routes as an OpenAPI 3.1 document, and as an HTML page. No I/O."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Sequence

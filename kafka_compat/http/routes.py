@@ -1,7 +1,5 @@
 """Routes, requests and responses of the HTTP listener, independent of the HTTP library."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 

@@ -74,12 +74,6 @@ class MetadataCache:
         change.put_topic(topic)
         change.publish()
 
-    def remove_topic(self, name: str) -> None:
-        """Remove a topic, if it exists, and publish the removal."""
-        change = self.change()
-        change.remove_topic(name)
-        change.publish()
-
     def _put(self, topic: TopicMetadata) -> TopicMetadata | None:
         old = self._remove(topic.name)
         self.topics[topic.name] = topic

@@ -3,8 +3,6 @@
 The definitions of these settings are imported on first use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from kafka_compat.config import ConfigKey

@@ -40,13 +40,7 @@ from kafka_compat.metadata import client_metrics
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.dynamic_rules import check_dynamic, check_thread_counts, refusal, refused_by_part
 from kafka_compat.metadata.feed import ConfigChange
-from kafka_compat.metadata.incremental_changes import (
-    Change,
-    Operation,
-    changed,
-    check_names,
-    check_operation,
-)
+from kafka_compat.metadata.incremental_changes import Change, Operation, changed, check_names, check_operation
 from kafka_compat.metadata.topic_names import check_topic_name
 
 log = logging.getLogger(__name__)

@@ -1,7 +1,5 @@
 """Immutable metadata values for topics, partitions and brokers. Readers may keep references to them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from uuid import UUID
 

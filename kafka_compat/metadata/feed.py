@@ -5,8 +5,6 @@ in the order of subscription, and must return quickly. If a subscriber changes t
 subscribers receive its delta after the current one.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -115,9 +113,6 @@ class MetadataFeed:
     def subscribe(self, subscriber: Subscriber) -> None:
         """Register a function to be called with each later delta."""
         self._subscribers.append(subscriber)
-
-    def unsubscribe(self, subscriber: Subscriber) -> None:
-        self._subscribers.remove(subscriber)
 
     def publish(self, delta: MetadataDelta) -> None:
         """Assign a version to a delta, and pass it to the subscribers."""

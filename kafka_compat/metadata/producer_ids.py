@@ -2,8 +2,6 @@
 broker, allocate the same ID.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 

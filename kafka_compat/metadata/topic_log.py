@@ -1,7 +1,5 @@
 """Log lines for created, extended and deleted topics and leader changes: one line for many partitions."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 

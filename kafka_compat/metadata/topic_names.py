@@ -1,7 +1,5 @@
 """Topic names: validity, collisions, and the names of internal topics."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Nodes in the metadata store for new topics, and the resulting metadata values. No I/O."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from uuid import UUID

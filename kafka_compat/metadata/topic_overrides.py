@@ -1,7 +1,5 @@
 """Topic-level settings in memory, and the resulting log configuration. No I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from kafka_compat.config import BrokerConfig, log_config

@@ -3,8 +3,6 @@
 Each rejection is a KafkaError with the error code and message for the client.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 

@@ -147,7 +147,7 @@ def _disks(services: BrokerServices, beans: Beans) -> None:
 
 def flushes(view: ClusterView, beans: Beans) -> None:
     """Add the durations of log flushes."""
-    disks = list(view.disks())
+    disks = [disk for services in view.services for disk in services.log_dirs.disks]
     ordered = sorted(took_ms for disk in disks for took_ms in list(disk.flush_times_ms))
     bean = Bean("log", "LogFlushStats", "LogFlushRateAndTimeMs")
     beans.distribution(bean, sum(disk.flushes for disk in disks), ordered)

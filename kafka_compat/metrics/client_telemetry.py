@@ -5,11 +5,10 @@ Each sample has the client ID and the instance ID as labels; `kafka_client_info`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.long_work import Steps, batched
-from kafka_compat.metrics.family import COUNTER, GAUGE, NO_LABELS, UNTYPED, Family, Labels, Sample
+from kafka_compat.metrics.family import COUNTER, GAUGE, NO_LABELS, UNTYPED, Family, Labels
 
 if TYPE_CHECKING:
     from kafka_compat.telemetry.payload import Pairs
@@ -52,10 +51,6 @@ def client_telemetry(pushed: PushedMetrics, now_ms: int, *, by_client: bool) -> 
     ]
     for name, (kinds, samples) in sorted(found.items()):
         kind = kinds.pop() if len(kinds) == 1 else UNTYPED
-        families.append(Family(name, kind, "Pushed by clients (KIP-714)", _labelled(samples)))
+        labelled = ((Labels(client.identity + labels), value) for client, labels, value in samples)
+        families.append(Family(name, kind, "Pushed by clients (KIP-714)", labelled))
     return families
-
-
-def _labelled(samples: list[tuple[PushedBy, Pairs, float]]) -> Iterator[Sample]:
-    for client, labels, value in samples:
-        yield Labels(client.identity + labels), value

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kafka_compat.network.server import Server
     from kafka_compat.replication.counts import Counts
     from kafka_compat.replication.partition import Partition
-    from kafka_compat.storage.directories.disk import Disk
     from kafka_compat.upkeep.log_cleaner import LogCleaner
 
 
@@ -88,11 +87,6 @@ class ClusterView:
     def remote_partitions(self) -> RemotePartitions | None:
         """Return the client for leaders in other processes, or None for a standalone broker."""
         return self.services[0].membership.remote_partitions()
-
-    def disks(self) -> Iterator[Disk]:
-        """Yield the disks of this process's log directories."""
-        for services in self.services:
-            yield from services.log_dirs.disks
 
     def zookeepers(self) -> Iterator[ZooKeeperMetadataStore]:
         """Yield the ZooKeeper sessions of this process."""

@@ -10,8 +10,6 @@ Rules
 Times are seconds of a monotonic clock.
 """
 
-from __future__ import annotations
-
 import logging
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """The kafka.compat.otlp.* settings, which configure the push of metrics."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple

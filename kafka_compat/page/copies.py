@@ -1,7 +1,5 @@
 """Background copies of topics in this process, and their progress."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque

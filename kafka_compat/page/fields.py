@@ -1,7 +1,5 @@
 """Parse the fields of actions, from forms and JSON objects. No I/O."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, Final

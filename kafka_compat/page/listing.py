@@ -1,7 +1,5 @@
 """Filter, sort and paginate a long list. No I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 

@@ -4,8 +4,6 @@ As in Kafka, an offset out of range is replaced by the nearest valid offset, and
 selects the end of the partition.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 

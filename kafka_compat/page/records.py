@@ -1,7 +1,5 @@
 """Read records from the partition leaders, and decode them for the web console."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final

@@ -4,8 +4,6 @@ The output of a macro or a `call` block is a single chunk. Rows are therefore ne
 plain HTML in templates that extend or include other templates.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -19,7 +17,7 @@ from kafka_compat.page.visit import ROOT, link
 from kafka_compat.status import units
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    pass
 
 NOTHING: Final = "–"
 """Placeholder for unknown values."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
@@ -178,11 +178,6 @@ def path_of(path: str, **query: object) -> str:
     """Return the URL of a page without ROOT, for `Done`."""
     given = {name: value for name, value in query.items() if value is not None and value != ""}
     return f"{path}?{urlencode(given)}" if given else path
-
-
-async def result(found: T | Coroutine[Any, Any, T]) -> T:
-    """Return a value, or await a coroutine and return its result."""
-    return await found if isinstance(found, Coroutine) else found
 
 
 Data = dict[str, Any]

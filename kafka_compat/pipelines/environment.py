@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from kafka_compat.pipelines.errors import NotStarted
@@ -131,8 +130,9 @@ def copy_jars(directory: Path) -> str:
         with tempfile.TemporaryDirectory(prefix=".jars-", dir=directory) as scratch:
             complaint = fetch(Path(scratch))
             if not complaint:
-                for jar in _find_jars(Path(scratch), missing):
-                    os.replace(jar, directory / jar.name)
+                for name in missing:
+                    for jar in list(Path(scratch).rglob(name))[:1]:
+                        os.replace(jar, directory / name)
                 if not missing_jars(directory):
                     return tool
                 complaint = f"did not download {', '.join(missing_jars(directory))}"
@@ -141,11 +141,6 @@ def copy_jars(directory: Path) -> str:
         "The connector's jars could not be fetched.\n" + "\n".join(complaints),
         "Maven uses the mirrors in ~/.m2/settings.xml; or copy the jars by hand: " + ", ".join(JARS.values()),
     )
-
-
-def _find_jars(root: Path, names: list[str]) -> Iterator[Path]:
-    for name in names:
-        yield from list(root.rglob(name))[:1]
 
 
 def _fetch_with_maven(scratch: Path) -> str:

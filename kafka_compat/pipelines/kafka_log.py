@@ -193,7 +193,7 @@ class _Rows:
         self._clear()
 
     def __len__(self) -> int:
-        return self._records.count
+        return len(self._records.offsets)
 
     def add(self, batch: Any) -> None:
         codec, raw_bytes, records = _records(batch, with_headers=self._payload == "all")
@@ -264,10 +264,6 @@ class _Records:
     keys: list[bytes | None] = field(default_factory=list)
     values: list[bytes | None] = field(default_factory=list)
     headers: list[Any] = field(default_factory=list)
-
-    @property
-    def count(self) -> int:
-        return len(self.offsets)
 
     def extend(self, other: "_Records", first: int, end: int) -> None:
         """Append the records from index `first` to `end` - 1 of `other`."""

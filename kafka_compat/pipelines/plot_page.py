@@ -150,7 +150,8 @@ class Origin(NamedTuple):
     @property
     def facts(self) -> list[tuple[str, str]]:
         """Facts about the origin, as (name, value) pairs in display order."""
-        known = [("Cluster", self.cluster), ("Made", _time(self.at_ms)), ("Command", self.command)]
+        made = utc(self.at_ms).replace("T", " ").replace("Z", " UTC")
+        known = [("Cluster", self.cluster), ("Made", made), ("Command", self.command)]
         return [fact for fact in known if fact[1]]
 
     @property
@@ -159,10 +160,6 @@ class Origin(NamedTuple):
         lines = [f"{what}: {text}" for what, text in self.facts]
         how: Any = {"width": _CAPTION_WIDTH, "subsequent_indent": "    ", "break_on_hyphens": False}
         return "\n".join(textwrap.fill(line, **how) for line in lines)
-
-
-def _time(at_ms: int) -> str:
-    return utc(at_ms).replace("T", " ").replace("Z", " UTC")
 
 
 class Column(NamedTuple):

@@ -156,7 +156,8 @@ def run_replay(job: ReplayJob) -> ReplayReport:
             counted = _count(_read(spark, job, files, ranges))
             progress.batch(0, sum(counted.values()), 0)
         return ReplayReport(job, counted, 0, progress.seconds)
-    folder = JobFolder(job.state or job.directory / "_replays" / _name(job), _settings(job))
+    name = hashlib.sha256(json.dumps(_settings(job), sort_keys=True).encode()).hexdigest()[:16]
+    folder = JobFolder(job.state or job.directory / "_replays" / name, _settings(job))
     lock = FolderLock(folder.directory)
     lock.await_free()
     folder.check()
@@ -336,7 +337,3 @@ def _settings(job: ReplayJob) -> dict[str, Any]:
         "since_ms": job.since_ms,
         "until_ms": job.until_ms,
     }
-
-
-def _name(job: ReplayJob) -> str:
-    return hashlib.sha256(json.dumps(_settings(job), sort_keys=True).encode()).hexdigest()[:16]

@@ -115,7 +115,8 @@ def _batch(
     merged = merge(open_before, added, query).persist()
     try:
         by_reason = {row["reason"]: row for row in _summed(judged).collect()}
-        latest = _latest([before["max_ms"], by_reason[None]["latest"] if None in by_reason else None])
+        times = (before["max_ms"], by_reason[None]["latest"] if None in by_reason else None)
+        latest = max((time for time in times if time is not None), default=None)
         bad = {reason: row["count"] for reason, row in by_reason.items() if reason is not None}
         closed = f.lit(False) if latest is None else _closed(query, latest)
         version = versions.new(batch_id)
@@ -162,7 +163,3 @@ def _closed(query: WindowQuery, watermark_ms: int) -> Any:
     from pyspark.sql import functions as f
 
     return f.col("window_start_ms") + query.window_ms + query.lateness_ms <= watermark_ms
-
-
-def _latest(times: Sequence[int | None]) -> int | None:
-    return max((time for time in times if time is not None), default=None)

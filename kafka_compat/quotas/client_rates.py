@@ -89,11 +89,9 @@ class MutationRates:
         rate = self.quotas.rate(owner)
         if rate is None:
             return 0
-        bucket = self._bucket_of(owner, rate, now_ms)
-        wait_ms = refill_time_ms(bucket.tokens(rate, now_ms), rate)
+        wait_ms = refill_time_ms(self._bucket_of(owner, rate, now_ms).tokens(rate, now_ms), rate)
         if wait_ms == 0:
-            bucket.record(count, rate, now_ms)
-            self._came.of(owner, now_ms).record(count, now_ms)
+            self.record(user, client_id, count, now_ms)
         return wait_ms
 
     def record(self, user: str, client_id: str, count: float, now_ms: int) -> int:

@@ -65,7 +65,8 @@ class SampledRate:
     def measure(self, now_ms: int) -> tuple[float, int]:
         """Return the rate per second, and the measured period in ms."""
         self._forget_old(now_ms)
-        window_ms = self._window_ms(now_ms)
+        begin_ms = min((sample[0] for sample in self._samples), default=now_ms)
+        window_ms = self._window_of(int(begin_ms), now_ms)
         return sum(sample[2] for sample in self._samples) / (window_ms / 1000), window_ms
 
     def value(self, now_ms: int) -> float:
@@ -91,9 +92,6 @@ class SampledRate:
             if now_ms - sample[1] >= age_ms:
                 sample[0] = sample[1] = now_ms
                 sample[2] = 0.0
-
-    def _window_ms(self, now_ms: int) -> int:
-        return self._window_of(int(min((sample[0] for sample in self._samples), default=now_ms)), now_ms)
 
     def _window_of(self, begin_ms: int, now_ms: int) -> int:
         elapsed_ms = now_ms - begin_ms

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from kafka_compat.clock import Clock
     from kafka_compat.config import BrokerConfig
     from kafka_compat.long_work import LongWork
     from kafka_compat.metadata.cache import MetadataCache
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from kafka_compat.replication.fetch_session import FetchSessionCache
     from kafka_compat.replication.replica_manager import ReplicaManager
     from kafka_compat.security.principal import Principal
+    from kafka_compat.storage.clock import Clock
 
 
 class FetchServices(Protocol):

@@ -20,13 +20,13 @@ from functools import partial
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from kafka_compat.clock import Clock
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.replication.follower import Follower, FollowerSettings
 from kafka_compat.replication.follower_requests import LIST_OFFSETS_VERSION, SentFetch
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replication_quota import ReplicationQuota
+from kafka_compat.storage.clock import Clock
 from kafka_compat.tasks import OnFailure, Tasks
 
 log = logging.getLogger(__name__)

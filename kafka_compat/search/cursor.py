@@ -1,7 +1,5 @@
 """The cursor of a search: its position as a short text for links. No I/O."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

@@ -4,8 +4,6 @@ Criteria are bytes, so that records can be excluded without decoding them, and b
 be skipped entirely.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final, NamedTuple
 

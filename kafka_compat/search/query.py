@@ -1,7 +1,5 @@
 """Parse the parameters of a link into the criteria of a search. No I/O."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Execute one request of a search, from its query to its results."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 from functools import partial

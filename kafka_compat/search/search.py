@@ -12,8 +12,6 @@ Rules
 3. The next request never reads a window again, unless `limit` was reached in the middle of it.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 INTEGER: Final = 0x02
-OCTET_STRING: Final = 0x04
-OID: Final = 0x06
 SEQUENCE: Final = 0x30
 SET: Final = 0x31
 

@@ -220,7 +220,9 @@ def provide(wish: Wish, now: datetime) -> Provision:
         suffix = f"-{number}" if len(wish.advertised) > 1 else ""
         keys, server = PurePath(f"server{suffix}.pem"), PurePath(f"server{suffix}.properties")
         hosts = dict.fromkeys((address.host, *wish.hosts, *_THIS_MACHINE))
-        files[keys] = _pair(authority.issue(list(hosts), wish.days))
+        issued = authority.issue(list(hosts), wish.days)
+        # Kafka requires the key and the certificate in one file.
+        files[keys] = issued.key + issued.certificate
         files[server] = _server_properties(wish, number, address, keys, passwords[BROKER]).encode()
         servers.append(server)
     return Provision(files, clients, tuple(servers), bootstrap)
@@ -247,11 +249,6 @@ def _credentials(passwords: dict[str, str]) -> Users:
         name: {MECHANISM: scram.from_password(password, secrets.token_bytes(16), _ITERATIONS, MECHANISM)}
         for name, password in passwords.items()
     }
-
-
-def _pair(issued: Issued) -> bytes:
-    """Return the key and the certificate as one file, as Kafka requires."""
-    return issued.key + issued.certificate
 
 
 def _server_properties(wish: Wish, number: int, address: Address, keys: PurePath, password: str) -> str:

@@ -1,7 +1,5 @@
 """Convert a snapshot to a JSON object with stable names and units."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Any, Final

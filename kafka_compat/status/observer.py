@@ -1,7 +1,5 @@
 """Take a snapshot of a cluster. If a broker fails to respond, it is not queried again for that snapshot."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final

@@ -5,8 +5,6 @@ writes or lacks replicas, a disk that failed or is nearly full, a group that can
 not a problem: only the owner of the group knows whether the lag is expected.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 

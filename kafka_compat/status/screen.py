@@ -1,7 +1,5 @@
 """Draw a snapshot on one screen: problems first, then the worst rows of each table."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple

@@ -3,8 +3,6 @@
 None means unknown: the broker does not respond, is too old, or does not authorize this user.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 

@@ -1,7 +1,5 @@
 """Format sizes, counts and rates for people."""
 
-from __future__ import annotations
-
 from typing import Final
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")

@@ -19,7 +19,7 @@ from kafka_compat.telemetry.resources import resource_names, resource_settings
 from kafka_compat.telemetry.subscriptions import Client, Subscription, subscription
 
 if TYPE_CHECKING:
-    from kafka_compat.clock import Clock
+    from kafka_compat.storage.clock import Clock
     from kafka_compat.tasks import Tasks
     from kafka_compat.telemetry.payload import Pairs
     from kafka_compat.telemetry.pushed import PushedMetrics

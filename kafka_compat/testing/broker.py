@@ -1,7 +1,5 @@
 """Start and stop a broker, or a cluster of brokers, for tests."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -9,8 +9,6 @@ kafka_settings  the settings of all these brokers; override it with a session fi
 Only pytest is imported before a test uses a fixture.
 """
 
-from __future__ import annotations
-
 import re
 import secrets
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 members are replaced with those that the target broker assigns.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Create and list the topics of a broker under test over Kafka's protocol."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any

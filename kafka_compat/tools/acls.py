@@ -1,7 +1,5 @@
 """kafka-acls: list, add and remove access control lists."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, Final, NamedTuple
 

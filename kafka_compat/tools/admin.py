@@ -1,7 +1,5 @@
 """Connect a command to the cluster. All commands share the same connection flags."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -18,18 +16,11 @@ TIMEOUT_MS: Final = 60_000
 _LOGGER = "org.apache.kafka.clients.NetworkClient"
 
 
-def cluster_of(
-    options: Options,
-    *,
-    bootstrap: str = "bootstrap-server",
-    config: str = "command-config",
-    properties: str = "command-property",
-    client_id: str = "adminclient-1",
-) -> Cluster:
-    """Create a cluster client from the flags with these names: bootstrap servers, a file with client
-    settings, and individual settings. Raises Failure if a setting is invalid.
+def cluster_of(options: Options) -> Cluster:
+    """Create a cluster client from the flags for bootstrap servers, a file with client settings, and
+    individual settings. Raises Failure if a setting is invalid.
     """
-    return connected(options.given(bootstrap), settings_of(options, config, properties), client_id)
+    return connected(options.given("bootstrap-server"), settings_of(options))
 
 
 def settings_of(

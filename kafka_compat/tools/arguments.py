@@ -1,7 +1,5 @@
 """Parse the flags of Kafka commands that use argparse4j, and format text as argparse4j does."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Mapping, Sequence

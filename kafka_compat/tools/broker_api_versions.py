@@ -1,7 +1,5 @@
 """kafka-broker-api-versions: list the APIs that brokers support, and their versions."""
 
-from __future__ import annotations
-
 import os
 from typing import Any, Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """kafka-client-metrics: configure the metrics that clients push (KIP-714)."""
 
-from __future__ import annotations
-
 import os
 from base64 import urlsafe_b64encode
 from typing import Any, Final
@@ -27,14 +25,9 @@ def run(arguments: list[str]) -> int:
         return report(of_client(error))
     try:
         with connected(options.given("bootstrap-server"), settings) as cluster:
-            if options.has("alter"):
-                _alter(cluster, options)
-            elif options.has("describe"):
-                _describe(cluster, options)
-            elif options.has("delete"):
-                _delete(cluster, options)
-            else:
-                _list(cluster, options)
+            (action,) = filter(options.has, _ACTIONS)
+            actions = {"alter": _alter, "describe": _describe, "delete": _delete, "list": _list}
+            actions[action](cluster, options)
     except Exception as error:
         found = of_client(error)
         found = found.cause or found if found.kind.endswith(".ExecutionException") else found

@@ -1,7 +1,5 @@
 """kafka-compat completion SHELL: print shell completion for the flags of Kafka's commands."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any, Final
 

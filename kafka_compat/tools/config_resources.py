@@ -1,7 +1,5 @@
 """kafka-configs for resources with settings: topics, brokers, loggers, client metrics, groups."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -97,10 +95,10 @@ def _is_there(cluster: Any, kind: str, name: str) -> bool:
 
 
 def _group_ids(cluster: Any) -> list[str]:
-    from kafka_compat.client.groups import all_group_ids
+    from kafka_compat.client.groups import all_groups
 
     with in_background():
-        return all_group_ids(cluster)
+        return [group.group_id for group in all_groups(cluster)]
 
 
 def _listed(cluster: Any, kind: str) -> list[str] | None:

@@ -1,7 +1,5 @@
 """kafka-configs: describe and alter settings of topics and brokers, quotas, SCRAM credentials, loggers."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, Final
 
@@ -145,7 +143,7 @@ def _check_names(options: Options, entities: _Entities) -> None:
     named = any(entities.names)
     if named and {"brokers", "broker-loggers"} & {*entities.types}:
         for flag in ("entity-name", "broker", "broker-logger"):
-            if options.has(flag) and not is_integer(options.given(flag)):
+            if options.has(flag) and not options.given(flag).removeprefix("-").isdecimal():
                 raise illegal_argument(
                     f"The entity name for {kind} must be a broker's ID, an integer, but it is: "
                     f"{options.given(flag)}"
@@ -178,10 +176,6 @@ def _check_alter(options: Options, entities: _Entities) -> None:
         raise illegal_argument("--add-config and --add-config-file exclude each other")
     if not any(map(options.has, ("add-config", "add-config-file", "delete-config"))):
         raise illegal_argument("--alter requires --delete-config, --add-config or --add-config-file")
-
-
-def is_integer(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
 
 
 def _run(options: Options, entities: _Entities) -> None:

@@ -246,8 +246,7 @@ def _settings(options: Options) -> dict[str, str]:
     reset = settings.get("auto.offset.reset")
     if options.has("from-beginning") and reset not in (None, "earliest"):
         print(
-            f"--from-beginning contradicts 'auto.offset.reset={reset}': remove one of them",
-            file=sys.stderr,
+            f"--from-beginning contradicts 'auto.offset.reset={reset}': remove one of them", file=sys.stderr
         )
         sys.exit(1)
     settings["auto.offset.reset"] = reset or ("earliest" if options.has("from-beginning") else "latest")
@@ -308,7 +307,8 @@ def formatter_named(name: str, properties: Mapping[str, str]) -> Formatter:
     short = name.removeprefix(_OLD).removeprefix(_NEW)
     if short in _SHORT and name != short:
         if name.startswith(_OLD):
-            warn_of_old_name(name, _NEW + short)
+            # As Kafka 3.9 does.
+            print(f"WARNING: {name} is deprecated: use {_NEW}{short}", file=sys.stderr)
         return (lambda record: b"") if short == _NO_OP else _Columns(properties).of
     if name.startswith(_NEW):
         from kafka_compat.tools.internal_records import FORMATTERS
@@ -316,14 +316,6 @@ def formatter_named(name: str, properties: Mapping[str, str]) -> Formatter:
         if short in FORMATTERS:
             return FORMATTERS[short]
     raise Failure("java.lang.ClassNotFoundException", name)
-
-
-def warn_of_old_name(old: str, new: str) -> None:
-    """Warn about an old class name, as Kafka 3.9 does."""
-    print(
-        f"WARNING: {old} is deprecated: use {new}",
-        file=sys.stderr,
-    )
 
 
 class _Columns:

@@ -1,7 +1,5 @@
 """kafka-delete-records: delete records before given offsets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kafka_compat.client.leaders import ask_leaders

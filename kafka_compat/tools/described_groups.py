@@ -1,7 +1,5 @@
 """kafka-consumer-groups --describe: offsets, members and state of groups."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple

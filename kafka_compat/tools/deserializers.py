@@ -1,7 +1,5 @@
 """Kafka's deserializers, by class name. They convert bytes to the text of Java's `toString`."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from typing import Final

@@ -3,8 +3,6 @@
 Index files are not repaired: corruption is reported, and preallocated zeros at the end are skipped.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import struct
@@ -483,7 +481,13 @@ class _Dump:
     @cached_property
     def _shown(self) -> Shown:
         """Options for segments. As in Kafka's command, they are checked when the first segment is dumped."""
-        return _shown(self._options)
+        decoder = _decoder(self._options)
+        return Shown(
+            deep=decoder is not None or self._options.has("deep-iteration"),
+            decoder=decoder,
+            record_metadata=not self._options.has("skip-record-metadata"),
+            bytes_max=self._options.integer("max-bytes") or NO_LIMIT,
+        )
 
     def _log(self, log: DumpedLog) -> Iterator[str]:
         yield from log.lines()
@@ -497,16 +501,6 @@ class _Dump:
             yield f"Non-consecutive offsets in {path}"
             for first, second in pairs:
                 yield f"  {first} is followed by {second}"
-
-
-def _shown(options: Options) -> Shown:
-    decoder = _decoder(options)
-    return Shown(
-        deep=decoder is not None or options.has("deep-iteration"),
-        decoder=decoder,
-        record_metadata=not options.has("skip-record-metadata"),
-        bytes_max=options.integer("max-bytes") or NO_LIMIT,
-    )
 
 
 def _decoder(options: Options) -> internal_records.Decoder | None:

@@ -3,8 +3,6 @@
 The command line follows argparse4j, with flags before and after a subcommand.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any, Final, NoReturn
 

@@ -1,7 +1,5 @@
 """kafka-get-offsets: list offsets of partitions by time."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Parse JSON files given to commands, with Kafka's error messages."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """kafka-leader-election: elect preferred leaders, or unclean leaders (replicas that are not in sync)."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from kafka_compat.client.cluster import TimedOut

@@ -1,7 +1,5 @@
 """kafka-log-dirs: show the log directories of brokers, and the sizes of their replicas."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """kafka-reassign-partitions: move replicas between brokers, and between log directories."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -181,7 +179,8 @@ def _execute(cluster: Any, options: Options) -> None:
             },
         )
         rates = dict.fromkeys(_BROKER_THROTTLES[:2], str(throttle))
-        set_brokers(cluster, plans.brokers_of(found.values()), rates)
+        brokers = {broker for move in found.values() for broker in move.sources | move.destinations}
+        set_brokers(cluster, sorted(brokers), rates)
         print(f"Set the inter-broker throttle to {throttle} B/s")
     if folder_throttle is not None and folder_throttle >= 0:
         moving = sorted({replica.broker for replica in plan.folders})
@@ -374,7 +373,12 @@ def alter(
     call = "alterPartitionReassignments"
     key = ApiKey.ALTER_PARTITION_REASSIGNMENTS
     if keeps_factor and cluster.version(cluster.controller_id, key, call) < 1:
-        return dict.fromkeys(wanted, _no_such_option())
+        too_old = Failure(
+            "org.apache.kafka.common.errors.UnsupportedVersionException",
+            "The broker is too old for AllowReplicationFactorChange in AlterPartitionReassignments: update "
+            "it, or omit --disallow-replication-factor-change",
+        )
+        return dict.fromkeys(wanted, too_old)
     topics = [
         ReassignableTopic(
             name=topic,
@@ -391,14 +395,6 @@ def alter(
         for place, each in each_partition(answer.responses)
         if each.error_code
     }
-
-
-def _no_such_option() -> Failure:
-    return Failure(
-        "org.apache.kafka.common.errors.UnsupportedVersionException",
-        "The broker is too old for AllowReplicationFactorChange in AlterPartitionReassignments: update it, "
-        "or omit --disallow-replication-factor-change",
-    )
 
 
 def _controller(cluster: Any, key: ApiKey, call: str, **request: Any) -> Any:

@@ -2,10 +2,8 @@
 and throttles. No I/O.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kafka_compat.tools import json_input
@@ -205,8 +203,3 @@ def throttled(found: Mapping[Partition, Move], topic: str) -> tuple[str, str]:
 
 def _listed(pairs: Iterable[tuple[int, int]]) -> str:
     return ",".join(sorted({f"{index}:{broker}" for index, broker in pairs}))
-
-
-def brokers_of(found: Collection[Move]) -> list[int]:
-    """Return the IDs of all brokers in the moves."""
-    return sorted({broker for move in found for broker in move.sources | move.destinations})

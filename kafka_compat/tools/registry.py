@@ -2,8 +2,6 @@
 (`kafka-topics`, `kafka-topics.sh`).
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

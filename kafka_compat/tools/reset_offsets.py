@@ -1,7 +1,5 @@
 """kafka-consumer-groups --reset-offsets: compute the new offsets of groups, and commit them."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterable, Mapping

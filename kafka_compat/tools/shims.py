@@ -1,7 +1,5 @@
 """kafka-compat tools: list Kafka's commands, or install them under their own names."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """Output formats that several commands share."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """kafka-topics: create, list, describe, alter and delete topics."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, Final
 
@@ -46,16 +44,9 @@ def run(arguments: list[str]) -> int:
     except Failure as failure:
         return report(failure)
     try:
-        if options.has("create"):
-            create(cluster, options)
-        elif options.has("alter"):
-            alter(cluster, options)
-        elif options.has("list"):
-            list_topics(cluster, options)
-        elif options.has("describe"):
-            describe(cluster, options)
-        else:
-            delete(cluster, options)
+        actions = {"create": create, "alter": alter, "list": list_topics, "describe": describe}
+        (action,) = filter(options.has, _ACTIONS)
+        actions.get(action, delete)(cluster, options)
     except Exception as error:
         found = of_client(error)
         print(f"Error while executing topic command : {found.message}")
@@ -71,10 +62,7 @@ def _check(options: Options) -> None:
     if sum(map(options.has, _ACTIONS)) != 1:
         options.usage_error("Specify one action: --create, --alter, --delete, --describe or --list")
     if options.has("delete-config"):
-        print(
-            "delete-config is not supported since Kafka 4.0: use kafka-configs.",
-            file=sys.stderr,
-        )
+        print("delete-config is not supported since Kafka 4.0: use kafka-configs.", file=sys.stderr)
     if not options.has("bootstrap-server"):
         raise illegal_argument("--bootstrap-server must be specified")
     if options.has("describe") and options.has("if-exists"):
@@ -299,7 +287,9 @@ class _Topic:
         self.topic_id = topic.topic_id
         self.partitions = sorted(topic.partitions, key=lambda each: each.partition_index)
         values = {each.name: each.value for each in settings.configs}
-        own = {each.name for each in settings.configs if not _is_default(each)}
+        own = {
+            each.name for each in settings.configs if not (each.is_default or each.config_source == _DEFAULT)
+        }
         self.configs = {name: values[name] for name in show.java_order(values, show.java_hash) if name in own}
         self._in_sync_min = int(values.get("min.insync.replicas") or 1)
         self._moves = moves
@@ -370,10 +360,6 @@ class _Topic:
                 if not report or any(self.matches(each, name) for name in report)
             ],
         }
-
-
-def _is_default(config: Any) -> bool:
-    return bool(config.is_default or config.config_source == _DEFAULT)
 
 
 def _descriptions(cluster: Cluster, options: Options) -> list[Any]:

@@ -1,7 +1,5 @@
 """kafka-transactions: list and describe transactions, and abort hanging ones."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -310,9 +308,8 @@ def _without_owner(cluster: Cluster, candidates: list[Hanging]) -> list[Hanging]
             except KafkaError as error:
                 if error.code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                     raise
-    found = []
-    for place, producer in candidates:
-        owner = known.get(producer.producer_id)
-        if owner is None or place not in owner.partitions:
-            found.append((place, producer))
-    return found
+    return [
+        (place, producer)
+        for place, producer in candidates
+        if (owner := known.get(producer.producer_id)) is None or place not in owner.partitions
+    ]

@@ -20,8 +20,6 @@ _DIGITS: Final = frozenset(string.digits)
 _WORD: Final = frozenset(string.ascii_letters + string.digits + "_")
 _SPACE: Final = frozenset("\t\n\f\r ")
 
-_ANCHORS: Final = frozenset({"AT_BEGINNING", "AT_BEGINNING_STRING", "AT_END", "AT_END_STRING"})
-
 Accepts = Callable[[str], bool]
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kafka_compat.clock import Clock
 from kafka_compat.coordinator_runtime.coordinator_log import is_committed
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.records.kinds import ControlRecordType
 from kafka_compat.storage.records.records import EndTransactionMarker, build_marker

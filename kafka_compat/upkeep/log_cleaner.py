@@ -22,10 +22,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kafka_compat import own_processes
-from kafka_compat.clock import Clock
 from kafka_compat.config import BrokerConfig
 from kafka_compat.metadata.feed import MetadataDelta, MetadataFeed
 from kafka_compat.replication.partition import Partition
+from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.compaction.cleaner_job import CleanedGroup, CleaningDone, CleaningJob
 from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.directories.log_dirs import LogDirs

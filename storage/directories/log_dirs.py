@@ -85,7 +85,6 @@ class LogDirs:
         self._preferred: dict[TopicPartition, str] = {}
         self._broker_id = broker_id
         self._cluster_id = cluster_id
-        self._clock = clock
         self._config_for = config_for
         self._on_failure = on_failure
         self._failed: set[str] = set()

@@ -68,10 +68,10 @@ def position_of_offset(file: File, position: int, end: int, offset: int, chunk_s
     at: i64 = 0
     size: i64 = len(chunk)
     while at + HEADER_SIZE <= size and chunk[at + MAGIC_POSITION] == 2:
-        batch_length: i64 = read_i32_be(chunk, at + 8)
+        batch_length: i64 = int(read_i32_be(chunk, at + 8))
         if batch_length < HEADER_SIZE - LOG_OVERHEAD or position + at + LOG_OVERHEAD + batch_length > end:
             return end
-        last_offset: i64 = read_i64_be(chunk, at) + read_i32_be(chunk, at + 23)
+        last_offset: i64 = read_i64_be(chunk, at) + int(read_i32_be(chunk, at + 23))
         if last_offset >= offset:
             return position + at
         at += LOG_OVERHEAD + batch_length

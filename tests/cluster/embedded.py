@@ -10,8 +10,8 @@ from typing import Any
 from uuid import UUID
 
 from kafka_compat.broker import Broker, BrokerHooks
-from kafka_compat.clock import Clock
 from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.cluster.controller_election import ControllerEpoch
 from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.cluster.membership import Membership
 from kafka_compat.cluster.shared_store import ConnectStore, CurrentSession, SharedStore
@@ -31,6 +31,7 @@ from kafka_compat.protocol.messages.create_topics import (
 from kafka_compat.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka_compat.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_compat.replication.replica_manager import ReplicaManager
+from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.records.batch import read_headers
 from kafka_compat.storage.records.records import Record, build_batch, iter_records
@@ -179,6 +180,11 @@ class EmbeddedCluster:
     @property
     def controller(self) -> EmbeddedBroker:
         return next(broker for broker in self.brokers.values() if broker.controller.is_active)
+
+    def epoch(self, broker: EmbeddedBroker | None = None) -> ControllerEpoch | None:
+        """Return the epoch of a broker as controller (default: the controller), or None if it is not one."""
+        term = (broker or self.controller).controller.term
+        return None if term is None else term.epoch
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """Return the leader according to all live brokers, or -1 if they disagree or if it is not alive."""

@@ -126,10 +126,10 @@ async def test_a_newly_started_broker_returns_all_brokers_in_metadata(
 async def test_another_broker_takes_over_from_a_lost_controller(cluster: EmbeddedCluster) -> None:
     await cluster.create_topic("t")
     first = cluster.controller.broker_id
-    term = cluster.controller.controller.epoch
+    term = cluster.epoch()
     await cluster.stop_broker(first, controlled=False)
     await until(lambda: any(broker.controller.is_active for broker in cluster.brokers.values()))
-    second = cluster.controller.controller.epoch
+    second = cluster.epoch()
     assert term is not None and second is not None
     assert second.controller_epoch == term.controller_epoch + 1
     await until(lambda: len(cluster.controller.metadata.brokers) == 2)
@@ -155,10 +155,10 @@ async def test_a_broker_registers_again_after_its_session_expires(cluster: Embed
 
 
 async def test_a_deleted_controller_node_causes_an_election(cluster: EmbeddedCluster) -> None:
-    before = cluster.controller.controller.epoch
+    before = cluster.epoch()
     await cluster.brokers[1].store.delete(znodes.CONTROLLER, ANY_VERSION)
     await until(
-        lambda: any(broker.controller.epoch not in (None, before) for broker in cluster.brokers.values())
+        lambda: any(cluster.epoch(broker) not in (None, before) for broker in cluster.brokers.values())
     )
     await cluster.create_topic("t")
     assert cluster.isr("t") == ALL

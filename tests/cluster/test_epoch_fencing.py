@@ -45,7 +45,7 @@ class Known:
         self.state = state
         self.leader = cluster.brokers[state.leader]
         self.follower = next(item for item in ALL if item != state.leader)
-        term = cluster.controller.controller.epoch
+        term = cluster.epoch()
         assert term is not None
         self.controller_epoch = term.controller_epoch
         self.held = self.partition(state.leader)
@@ -210,7 +210,7 @@ async def test_the_controller_accepts_isr_changes_only_for_the_current_partition
 
 
 async def test_a_replaced_controller_cannot_write(known: Known) -> None:
-    term = known.cluster.controller.controller.epoch
+    term = known.cluster.epoch()
     assert term is not None
     nodes = ControllerNodes(known.leader.store, MalformedNodes())
     write = effects.StateWrite(T0, replace(known.state, leader=known.follower), known.state.partition_epoch)

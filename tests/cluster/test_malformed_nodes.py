@@ -150,7 +150,7 @@ class Case:
 
     def epoch(self) -> int:
         """Return the controller epoch, or -1 if there is no controller."""
-        terms = [broker.controller.epoch for broker in self.cluster.brokers.values()]
+        terms = [self.cluster.epoch(broker) for broker in self.cluster.brokers.values()]
         return max((term.controller_epoch for term in terms if term is not None), default=-1)
 
     async def fail_over(self) -> None:

@@ -17,6 +17,7 @@ from kafka_compat.protocol.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from tests.metadata.support import remove_topic
 
 ID = UUID(int=1)
 
@@ -50,7 +51,7 @@ def test_creation_growth_reassignment_and_deletion_of_a_topic_are_published(cach
     assert seen.last.partitions == []
     cache.put_topic(topic("t", 2, 2))
     assert [(name, each.partition, each.leader) for name, each in seen.last.partitions] == [("t", 0, 2)]
-    cache.remove_topic("t")
+    remove_topic(cache, "t")
     assert [each.name for each in seen.last.deleted] == ["t"]
     assert [delta.version for delta in seen.deltas] == [1, 2, 3, 4]
     assert cache.feed.version == 4
@@ -68,7 +69,7 @@ def test_updates_without_a_change_are_not_published(cache: MetadataCache) -> Non
     cache.put_topic(topic("t", 1))
     seen = Subscriber(cache)
     cache.put_topic(topic("t", 1))
-    cache.remove_topic("unknown")
+    remove_topic(cache, "unknown")
     assert seen.deltas == []
 
 
@@ -145,6 +146,5 @@ def test_a_failing_subscriber_does_not_prevent_other_subscribers_from_receiving_
         cache.put_topic(topic("t", 1))
     assert len(seen.deltas) == 1
     assert "A subscriber to the metadata feed failed at version 1" in caplog.text
-    cache.feed.unsubscribe(fail)
     cache.feed.publish_config(ConfigChange("topics/t", settings={"retention.ms": "1"}))
     assert seen.last.config_changes[0].topic == "t"

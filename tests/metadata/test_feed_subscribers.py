@@ -31,6 +31,7 @@ from kafka_compat.transactions.marker_writer import Marker
 from kafka_compat.transactions.status import ProducerIdentity
 from kafka_compat.upkeep.log_cleaner import LogCleaner
 from tests.cluster.embedded import EmbeddedCluster, until
+from tests.metadata.support import remove_topic
 
 LocalBroker = Broker
 
@@ -144,7 +145,7 @@ async def test_offsets_of_a_deleted_topic_are_dropped_by_groups(broker: LocalBro
     groups: Any = broker.services.groups
     groups.forget_partitions = forgotten.extend
     broker.services.metadata.put_topic(topic("t", 1, 1))
-    broker.services.metadata.remove_topic("t")
+    remove_topic(broker.services.metadata, "t")
     assert forgotten == [("t", 0), ("t", 1)]
 
 
@@ -224,7 +225,7 @@ async def test_the_cleaning_of_a_deleted_topic_is_stopped(cache: MetadataCache) 
     child: Any = SimpleNamespace(kill=lambda: killed.append(1))
     cleaner._running["t", 1] = child
     cache.put_topic(topic("t", 1, 1))
-    cache.remove_topic("t")
+    remove_topic(cache, "t")
     assert killed == [1]
 
 
@@ -233,7 +234,7 @@ def test_counts_of_a_deleted_topic_are_kept_in_the_total(cache: MetadataCache) -
     cache.feed.subscribe(counts.on_metadata)
     cache.put_topic(topic("t", 1))
     counts.topic("t").records_in += 3
-    cache.remove_topic("t")
+    remove_topic(cache, "t")
     assert "t" not in counts.topics
     assert counts.total().records_in == 3
 

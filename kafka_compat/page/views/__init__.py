@@ -1,7 +1,5 @@
 """Table of the web console's views, each implemented in its own module."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kafka_compat.page.listing import QUERY

@@ -1,7 +1,5 @@
 """Web console pages for brokers and log directories."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Copy a topic: as a fork on a standalone broker, otherwise record by record in the background."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Web console pages for messages: search, one complete message, and the download of a key or value."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kafka_compat.decoding.formats import AUTO, FORMATS

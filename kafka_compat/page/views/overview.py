@@ -1,7 +1,5 @@
 """The overview page: health of the cluster, problems, and activity."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Web console pages for this process: its clients, rejected connections, and log."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Produce a record to a topic."""
 
-from __future__ import annotations
-
 import random
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """Web console pages for topics: the list, one topic with its partitions, and its settings."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from kafka_compat.http.routes import FORBIDDEN, NOT_FOUND, BadCall

@@ -1,7 +1,5 @@
 """Web console page for transactional IDs and open transactions."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from kafka_compat.http.routes import BadCall

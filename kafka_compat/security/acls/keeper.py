@@ -28,7 +28,7 @@ from kafka_compat.long_work import Turn, batched
 from kafka_compat.security.acls import bindings as acls
 from kafka_compat.security.acls.bindings import Binding, Entry, Filter, Pattern, PatternType
 from kafka_compat.security.acls.rules import Rules
-from kafka_compat.security.authorizer import Operation, ResourceType
+from kafka_compat.security.authorizer import Operation
 from kafka_compat.tasks import Tasks, asked_for_all
 
 log = logging.getLogger(__name__)
@@ -245,15 +245,11 @@ class Keeper:
                     problem = MalformedNode(f"{folder}/{name}", "is not a resource type")
                     self._malformed.report(problem, NO_VERSION, "its ACLs are ignored")
                     continue
-                found += await self._patterns(resource_type, pattern_type, f"{folder}/{name}")
+                resources = await self._store.children(f"{folder}/{name}")
+                found += [Pattern(resource_type, resource, pattern_type) for resource in resources]
         await asked_for_all(found, self._reread, _READS_AT_ONCE)
         for gone in (self._known.keys() | self._closed) - set(found):
             self._know(gone, _ABSENT)
-
-    async def _patterns(
-        self, resource_type: ResourceType, pattern_type: PatternType, folder: str
-    ) -> list[Pattern]:
-        return [Pattern(resource_type, name, pattern_type) for name in await self._store.children(folder)]
 
     async def _hear(
         self, decode: Callable[[str, bytes | None], Pattern], path: str, data: bytes | None

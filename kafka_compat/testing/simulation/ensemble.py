@@ -5,8 +5,6 @@ Rules
 2. The session of a broker that is killed or paused expires after zookeeper.session.timeout.ms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import TypeVar

@@ -3,8 +3,6 @@
 Runs with the same digest are identical.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 

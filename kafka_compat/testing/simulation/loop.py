@@ -7,8 +7,6 @@ Rules
 4. Tasks and futures are hashed by their numbers, so that sets have the same order in every run.
 """
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import itertools

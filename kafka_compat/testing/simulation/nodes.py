@@ -7,8 +7,6 @@ Rules
    stay open, and the kernel continues to accept new connections for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine

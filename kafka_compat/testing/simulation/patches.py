@@ -6,8 +6,6 @@ they were simulated too, they would consume the seed's randomness and advance th
 sleep, depending on the machine's scheduling. The originals are restored at the end.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

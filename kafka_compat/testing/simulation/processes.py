@@ -8,8 +8,6 @@ Rules
    REAL_TIMEOUT_S of real time is killed, because it may compute endlessly while simulated time stands still.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import importlib.util

@@ -1,7 +1,5 @@
 """Readiness of simulated sockets: the simulation's replacement for asyncio's selector."""
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 from collections import deque

@@ -1,7 +1,5 @@
 """Run one seed of a simulation in this process."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import logging

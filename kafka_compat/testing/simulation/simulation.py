@@ -30,43 +30,39 @@ class Process:
         self._simulation = simulation
         self._host = host
         self._work = work
-        self._node: Node | None = None
+        self.node: Node | None = None
+        """The node that runs the process, or None if the process was killed or has ended."""
         self.ended = asyncio.Event()
         """Set when `work` has returned."""
 
-    @property
-    def node(self) -> Node | None:
-        """The node that runs the process, or None if the process was killed or has ended."""
-        return self._node
-
     def start(self) -> None:
         """Start the process, unless it is running or has ended."""
-        if self._node is None and not self.ended.is_set():
+        if self.node is None and not self.ended.is_set():
             self._simulation.note(f"{self.name}: started")
-            self._node = Node(self.name, self._host)
-            self._node.spawn(self._simulation.loop, self._run)
+            self.node = Node(self.name, self._host)
+            self.node.spawn(self._simulation.loop, self._run)
 
     def kill(self) -> None:
         """Kill the process (kill -9). None of its code runs any more, not even `finally` blocks."""
-        if self._node is not None:
+        if self.node is not None:
             self._simulation.note(f"{self.name}: killed")
-            self._node.kill()
-            self._node = None
+            self.node.kill()
+            self.node = None
 
     def pause(self) -> None:
         """Pause the process (SIGSTOP)."""
-        if self._node is not None:
+        if self.node is not None:
             self._simulation.note(f"{self.name}: paused")
-            self._node.pause()
+            self.node.pause()
 
     def resume(self) -> None:
         """Resume the process (SIGCONT)."""
-        if self._node is not None:
+        if self.node is not None:
             self._simulation.note(f"{self.name}: resumed")
-            self._simulation.loop.resume(self._node)
+            self._simulation.loop.resume(self.node)
 
     async def _run(self) -> None:
-        node = self._node
+        node = self.node
         assert node is not None
         simulation = self._simulation
         try:
@@ -77,11 +73,11 @@ class Process:
         except Exception as error:
             simulation.note(f"{self.name}: ended by {type(error).__name__}: {error}")
             node.kill()
-            self._node = None
+            self.node = None
             simulation.after(simulation.between(_RESTART_S), self.start)
             return
         simulation.note(f"{self.name}: ended")
-        self._node = None
+        self.node = None
         self.ended.set()
 
 

@@ -181,7 +181,7 @@ class Cluster(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         world = self.world
-        if not world.controller.is_active:
+        if world.controller._term is None:
             return
         world.release()
         for broker in BROKERS:
