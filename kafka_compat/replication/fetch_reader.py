@@ -103,8 +103,8 @@ class FetchReader:
         broker = self._services
         replicas = broker.replicas
         found, unknown, replicas_read = result.found, result.unknown, result.replicas
-        now_ms = broker.clock.monotonic_ms() if is_first else None
         passes_over = self.replica_id >= 0 and self._plan.session is not None
+        now_ms = broker.clock.monotonic_ms() if is_first and passes_over else None
         for target in targets:
             partition = target.replica
             if partition is None or not partition.is_leader:

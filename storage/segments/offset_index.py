@@ -80,10 +80,14 @@ class OffsetIndex:
         at = bisect_right(self._offsets, offset - self.base_offset)
         return positions[at - 1] if at else 0
 
-    def last_position_up_to(self, position: int) -> int:
-        """Return the position of the last indexed batch at or before `position`, or 0 if there is none."""
+    def last_position_up_to(self, position: int, spacing_bytes: int = 1) -> int:
+        """Return the position of the last indexed batch at or before `position`, or 0 if there is none.
+
+        The search is short if entries are known to be `spacing_bytes` apart. The result is lower if some
+        are closer, as after a change of index.interval.bytes.
+        """
         positions = self._positions
-        at = bisect_right(positions, position)
+        at = bisect_right(positions, position, 0, min(len(positions), position // spacing_bytes + 1))
         return positions[at - 1] if at else 0
 
     def truncate(self, size_bytes: int) -> None:

@@ -398,7 +398,7 @@ class Segment:
             if not min_one_batch:
                 return start
             return positions[at] if at < len(positions) else end
-        boundary = self.offset_index.last_position_up_to(limit)
+        boundary = self.offset_index.last_position_up_to(limit, max(self.index_interval_bytes, 1))
         if boundary > start:
             return boundary
         boundary = start
