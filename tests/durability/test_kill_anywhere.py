@@ -103,7 +103,7 @@ def _kill_again_and_again(
     broker.start()
     try:
         _ask(broker.address, operations, "prepare")
-        for number in range(3 * rounds):
+        for number in range(10 * rounds):
             if number >= rounds and _enough(operations, rounds):
                 break
             threads = [operation.begin() for operation in operations]

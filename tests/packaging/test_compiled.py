@@ -1,14 +1,19 @@
-"""The compiled build (`scripts/test --compiled`): all listed modules are compiled."""
+"""The compiled build (`scripts/test --compiled`): all listed modules are compiled, and requests do not become
+more expensive.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from tests.bench import instructions
 from tests.packaging.compiled_modules import compiled_modules
 from tests.support.compiled import COMPILED
 from tests.support.servers import PROJECT
@@ -36,3 +41,14 @@ def test_the_python_sources_are_installed_next_to_the_extensions() -> None:
     log = importlib.import_module("kafka_compat.storage.log.log")
     folder = os.path.dirname(str(log.__file__))
     assert os.path.isfile(os.path.join(folder, "log.py"))
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
+@pytest.mark.skipif(
+    sys.version != instructions.RECORDED_WITH, reason="the numbers were recorded with another interpreter"
+)
+def test_requests_execute_at_most_three_percent_more_instructions_than_recorded(tmp_path: Path) -> None:
+    broker = instructions.CallgrindBroker(tmp_path, PROJECT, {}, compiled=True)
+    counts = broker.measure(instructions.frames())
+    grown = {name: n for name, n in counts.items() if n > 1.03 * instructions.RECORDED[name]}
+    assert grown == {}

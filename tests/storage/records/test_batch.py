@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 
 from kafka_compat.storage.errors import CorruptRecord
-from kafka_compat.storage.records.batch import HEADER_SIZE, add_sequence, crc_ok, read_header, stamp
+from kafka_compat.storage.records.batch import (
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    add_sequence,
+    crc_ok,
+    read_header,
+    stamp,
+    stamped,
+)
 from kafka_compat.storage.records.kinds import CompressionType, TimestampType
 from kafka_compat.storage.records.records import Record, build_batch
 
@@ -64,6 +73,28 @@ def test_stamping_keeps_the_crc_valid_and_changes_one_batch() -> None:
     header = read_header(both, len(first))
     assert (header.base_offset, header.partition_leader_epoch) == (123_456_789_012, 8)
     assert crc_ok(both, len(first), header)
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1), st.sampled_from(CompressionType))
+def test_a_batch_is_stamped_in_a_copy_as_in_place(
+    offset: int, leader_epoch: int, compression: CompressionType
+) -> None:
+    batch = batch_of_two(compression=compression, producer_id=7, producer_epoch=1, base_sequence=2)
+    before = bytes(batch)
+    header = read_header(before)
+    copy = stamped(header, before[CRC_START:], offset, leader_epoch)
+    stamp(batch, 0, offset, header.batch_length, leader_epoch)
+    assert copy == batch
+    assert before[:8] == bytes(8)
+
+
+@given(st.binary(min_size=HEADER_SIZE, max_size=HEADER_SIZE), st.integers(0, 20))
+def test_headers_have_the_same_fields_in_bytes_and_views(content: bytes, position: int) -> None:
+    header = bytearray(content)
+    header[16] = 2
+    buffer = bytes(position) + bytes(header)
+    for found in (read_header(buffer, position), read_header(memoryview(buffer), position)):
+        assert tuple(found.fields().values()) == HEADER.unpack(header)
 
 
 @given(st.data())
