@@ -53,9 +53,9 @@ RECORDED = {
     "produce 1": 38_500,
     "produce 15 x 1 KB": 51_700,
     "produce 150 x 100 B": 71_600,
-    "fetch 16 KB": 53_900,
-    "metadata": 19_900,
-    "api-versions v0": 20_800,
+    "fetch 16 KB": 50_500,
+    "metadata": 20_200,
+    "api-versions v0": 21_000,
 }
 """Results of the current code. `tests/packaging/test_compiled.py` fails if a result grows by more than 3%."""
 RECORDED_WITH = "3.11.7 (main, May  9 2026, 07:35:25) [GCC 12.2.0]"
