@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import struct
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -81,6 +82,7 @@ class Api:
 
     __slots__ = (
         "_decoders",
+        "_encoders",
         "_frame_starts",
         "_framers",
         "_repeated",
@@ -121,11 +123,13 @@ class Api:
         self.response_class: type = messages.response_class(key)
         self.has_slices = key is ApiKey.FETCH
         versions = range(max_version + 1)
-        decoders = codec.native_codecs(self.request_class, "DECODERS")
         framers = codec.native_codecs(self.response_class, "FRAMERS")
-        self._decoders: list[Any] = [decoders.get((self.request_class, version)) for version in versions]
+        self._decoders: list[Any] = [None for _ in versions]
+        """Decoders of small requests, indexed by version, or None before the first request."""
+        self._encoders: list[Any] = [None for _ in versions]
+        """Encoders of response bodies, indexed by version, or None before the first response."""
         self._framers: list[Any] = [framers.get((self.response_class, version)) for version in versions]
-        """Native codecs, indexed by version, or None."""
+        """Native encoders of frames, indexed by version, or None."""
         self.is_watched = is_watched
         self.requests = [Requests(is_watched) for _ in range(max_version + 1)]
         """Request counters, indexed by version."""
@@ -156,11 +160,13 @@ class Api:
         """Decode a request. Raises MalformedRequest, or TooLong if decoding would block the event loop; the
         caller must then use `decode_long`.
         """
-        decoder = self._decoders[version]
-        if decoder is not None and isinstance(frame, bytes):
+        if isinstance(frame, bytes):
+            decoder = self._decoders[version]
+            if decoder is None:
+                decoder = self._decoders[version] = codec.decoder(self.request_class, version)
             try:
                 return decoder(frame, position, ELEMENTS_ON_LOOP_MAX)[0]
-            except (IndexError, ValueError):
+            except (struct.error, IndexError, ValueError):
                 pass  # `codec.decode_at` fails as well, and its error contains the reason.
         request, _ = codec.decode_at(self.request_class, version, frame, position, ELEMENTS_ON_LOOP_MAX)
         return request
@@ -204,10 +210,19 @@ class Api:
                     self._repeated_frames[id(response)] = b"".join(cast("list[bytes]", frame))
                 return frame
         if self.has_slices:
-            parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
-            return self._frame(version, correlation_id, parts)
+            slices = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
+            return self._frame(version, correlation_id, slices)
         start = self._frame_starts[version]
-        body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
+        encoder = self._encoders[version]
+        if encoder is None:
+            encoder = self._encoders[version] = codec.encoder(self.response_class, version)
+        parts: list[bytes] = []
+        try:
+            encoder(response, parts.append, parts.append, ELEMENTS_ON_LOOP_MAX)
+            body = b"".join(parts)
+        except codec.ENCODING_ERRORS:
+            # This fails as well, and its error contains the reason.
+            body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
         return [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
 
     def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import read_i16_be, read_i32_be
@@ -23,7 +24,7 @@ from kafka_compat.network.output import Slot
 from kafka_compat.protocol import codec
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.buffers import TooLong
-from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.protocol.codec import IS_COMPILED, MalformedRequest
 from kafka_compat.protocol.headers import decode_client_id
 from kafka_compat.storage.segments.segment import FileSlice
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_HEADER: Final = Struct(">hhih")
 HEADER_BYTES: Final = 10
 """Size in bytes of the API key, version, correlation ID, and client ID length."""
 SHORT_HEADER_BYTES: Final = 8
@@ -286,6 +288,8 @@ def _kept(frame: Frame) -> Frame:
 
 def _fixed_header(frame: Frame) -> tuple[int, int, int, int]:
     """Return the API key, version, correlation ID, and length of the client ID of a request."""
+    if not IS_COMPILED:
+        return _HEADER.unpack_from(frame)
     start = frame if isinstance(frame, bytes) else bytes(frame[:HEADER_BYTES])
     return (
         int(read_i16_be(start, 0)),

@@ -28,7 +28,7 @@ HOT_APIS: Final = ("api_versions", "fetch", "metadata", "produce")
 """APIs whose messages are native classes in the compiled form (see native_module): those that transfer
 records, and the first requests of every client.
 """
-_REFUSALS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError)
+ENCODING_ERRORS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError)
 _VERSION: Final = struct.Struct(">h")
 
 _EXPLAINED_BYTES_MAX: Final = 16 * 1024
@@ -53,9 +53,9 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0, *, exa
     does not have this version.
     """
     buffer = _decodable(buffer)
-    decoder = _decoder(cls, version, buffer)
+    decode_from = _decoder(cls, version, buffer)
     try:
-        message, end = decoder(buffer, position, UNBOUNDED)
+        message, end = decode_from(buffer, position, UNBOUNDED)
     except (struct.error, IndexError, ValueError) as error:
         raise MalformedRequest(_why_not_decoded(cls, version, buffer, position, error)) from None
     if exact and end != len(buffer):
@@ -70,11 +70,19 @@ def decode_at(
     without decoding further elements, TooLong if its arrays have more than `elements_max` elements.
     """
     buffer = _decodable(buffer)
-    decoder = _decoder(cls, version, buffer)
+    decode_from = _decoder(cls, version, buffer)
     try:
-        return decoder(buffer, position, elements_max)  # type: ignore[no-any-return]
+        return decode_from(buffer, position, elements_max)  # type: ignore[no-any-return]
     except (struct.error, IndexError, ValueError) as error:
         raise MalformedRequest(_why_not_decoded(cls, version, buffer, position, error)) from None
+
+
+def decoder(cls: type, version: int) -> Any:
+    """Return the function that decodes a small message: decoder(content, position, elements_max) returns the
+    message and the position after it. `content` is bytes. Raises struct.error, IndexError or ValueError if
+    they are invalid, and TooLong.
+    """
+    return _decoder(cls, version, b"")
 
 
 def decode_long(
@@ -83,9 +91,9 @@ def decode_long(
     """Decode a long message, and return it with the position after it. Call this in a separate thread. Unlike
     compiled codecs, it releases the interpreter lock now and then.
     """
-    decoder = cls.__decoders__.get(~version) or _interruptible_decoder(cls, version)  # type: ignore[attr-defined]
+    decode_from = cls.__decoders__.get(~version) or _interruptible_decoder(cls, version)  # type: ignore[attr-defined]
     try:
-        return decoder(buffer, position, elements_max)  # type: ignore[no-any-return]
+        return decode_from(buffer, position, elements_max)  # type: ignore[no-any-return]
     except (struct.error, IndexError, ValueError) as error:
         raise MalformedRequest(_why_not_decoded(cls, version, buffer, position, error)) from None
 
@@ -100,6 +108,13 @@ def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> byte
     parts: list[Records] = []
     _encode(message, version, parts.append, parts.append, elements_max)
     return b"".join(cast(list[bytes], parts))
+
+
+def encoder(cls: type, version: int) -> Any:
+    """Return the function that encodes a message: encoder(message, write, write_records, elements_max). It
+    raises one of ENCODING_ERRORS if a value does not fit, and TooLong.
+    """
+    return cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
 
 
 def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -> list[Records]:
@@ -188,9 +203,7 @@ def _encode(
     write_records: Callable[[Records], None],
     elements_max: int,
 ) -> None:
-    cls = type(message)
-    encoder = cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
-    _run_encoder(encoder, message, version, write, write_records, elements_max)
+    _run_encoder(encoder(type(message), version), message, version, write, write_records, elements_max)
 
 
 def _run_encoder(
@@ -203,7 +216,7 @@ def _run_encoder(
 ) -> None:
     try:
         encoder(message, write, write_records, elements_max)
-    except _REFUSALS as error:
+    except ENCODING_ERRORS as error:
         raise ValueError(_why_not_encoded(cast(Message, message), version, error)) from error
 
 

@@ -84,6 +84,7 @@ FIELDS: Final = (
 )
 _LEGACY_HEADER: Final = struct.Struct(">qiIbbq")
 _stamp: Final = struct.Struct(">qii").pack_into
+_START: Final = struct.Struct(">qiibI")
 _CRC: Final = struct.Struct(">I")
 
 
@@ -296,6 +297,8 @@ def stamped(header: BatchHeader, content: bytes, base_offset: int, leader_epoch:
     """Return a batch with this base offset and leader epoch, which the CRC excludes. `content` is what the
     CRC covers.
     """
+    if not IS_COMPILED:
+        return _START.pack(base_offset, header.batch_length, leader_epoch, header.magic, header.crc) + content
     start = BytesWriter()
     write_i64_be(start, base_offset)
     write_i32_be(start, header.batch_length)
