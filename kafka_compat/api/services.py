@@ -69,7 +69,6 @@ class Services(Protocol):
         """Wait, for a limited time, until this broker has the cluster metadata."""
 
     replicas: ReplicaManager
-    fetch_sessions: FetchSessionCache
     log_dirs: LogDirs
     flusher: Flusher
     producer_ids: ProducerIds
@@ -78,6 +77,9 @@ class Services(Protocol):
     """The authorizer's ACLs, or None if no authorizer is configured."""
     delegation_tokens: DelegationTokens | None
     """The delegation tokens, or None if they are disabled."""
+
+    @property
+    def fetch_sessions(self) -> FetchSessionCache: ...
 
     @property
     def groups(self) -> GroupCoordinator: ...

@@ -11,6 +11,7 @@ from typing import Any
 from kafka_compat.cli import arguments, ephemeral, log_output
 from kafka_compat.cli.ephemeral import EphemeralFolder
 from kafka_compat.cli.log_output import refuse
+from kafka_compat.cli.uncollected import uncollected
 from kafka_compat.config import BrokerConfig, ConfigFileError, load
 
 log = logging.getLogger("kafka_compat")
@@ -203,7 +204,7 @@ async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool) -> i
     http = None
     try:
         http = http_services(config)
-        with foreground.uncollected():
+        with uncollected():
             broker = foreground.new_broker(config, http)
 
         def ready() -> None:

@@ -18,10 +18,9 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kafka_compat.cluster.broker_context import BrokerContext
-from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicState
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
@@ -31,8 +30,12 @@ from kafka_compat.metadata import topic_log, topic_nodes, topic_rules
 from kafka_compat.metadata.cache import NO_LEADER, PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.producer_ids import skip_used_ids
 from kafka_compat.metadata.topic_nodes import FIRST_CONTROLLER_EPOCH
-from kafka_compat.replication.replica_manager import ReplicaManager
-from kafka_compat.storage.directories.log_dirs import LogDirs
+
+if TYPE_CHECKING:
+    from kafka_compat.cluster.broker_context import BrokerContext
+    from kafka_compat.config import BrokerConfig
+    from kafka_compat.replication.replica_manager import ReplicaManager
+    from kafka_compat.storage.directories.log_dirs import LogDirs
 
 log = logging.getLogger(__name__)
 

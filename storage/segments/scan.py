@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafka_compat.storage.errors import CorruptRecord
-from kafka_compat.storage.filesystem import File
 from kafka_compat.storage.records.batch import (
     CRC_START,
     HEADER_SIZE,
@@ -17,6 +16,9 @@ from kafka_compat.storage.records.batch import (
     read_header,
 )
 from kafka_compat.storage.records.crc import crc32c
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.filesystem import File
 
 CHUNK_SIZE_BYTES: Final = 1024 * 1024
 
