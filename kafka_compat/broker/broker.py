@@ -32,7 +32,7 @@ from kafka_compat.handlers.served import TELEMETRY_SERVED
 from kafka_compat.lazy import Lazy
 from kafka_compat.long_work import LongWork
 from kafka_compat.metadata.cache import MetadataCache
-from kafka_compat.metadata.config_manager import ConfigManager
+from kafka_compat.metadata.dynamic_settings import DynamicSettings
 from kafka_compat.metadata.topic_overrides import TopicOverrides
 from kafka_compat.network.admission import UNLIMITED, Limits, bound
 from kafka_compat.network.dispatch import Dispatcher
@@ -178,7 +178,7 @@ class Broker:
         gc.disable()
         try:
             await membership.follow_settings()
-            await context.configs.load()
+            await context.dynamic_settings.load()
             await membership.topic_settings.read_all()
             await services.read_delegation_tokens()
             if entrances is not None:
@@ -290,7 +290,7 @@ class Broker:
             metadata=metadata,
             log_dirs=log_dirs,
             flusher=Flusher(loop),
-            configs=ConfigManager(self.config, stored.store, metadata),
+            dynamic_settings=DynamicSettings(self.config, stored.store, metadata),
             topic_overrides=overrides,
             leaderships=self._leaderships,
             long_work=LongWork(loop),

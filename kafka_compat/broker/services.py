@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
+    from kafka_compat.metadata.config_manager import ConfigManager
     from kafka_compat.protocol.api_keys import ApiKey
     from kafka_compat.quotas.client_quota_manager import Enforcement
     from kafka_compat.quotas.client_quotas import ClientQuotas
@@ -56,7 +57,7 @@ class BrokerServices:
         self.metadata = context.metadata
         self.log_dirs = context.log_dirs
         self.flusher = context.flusher
-        self.configs = context.configs
+        self._dynamic_settings = context.dynamic_settings
         self.long_work = context.long_work
         self.replicas = membership.replicas
         self.topics = membership.topics
@@ -79,6 +80,12 @@ class BrokerServices:
         """The client quotas, or None if no quotas are stored."""
         self._tasks = tasks
         self._pushed = pushed
+
+    @cached_property
+    def configs(self) -> ConfigManager:
+        from kafka_compat.metadata.config_manager import ConfigManager
+
+        return ConfigManager(self._dynamic_settings)
 
     @cached_property
     def fetch_sessions(self) -> FetchSessionCache:

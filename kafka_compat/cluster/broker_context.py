@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafka_compat.coordination.store.metadata_store import MetadataStore
     from kafka_compat.long_work import LongWork
     from kafka_compat.metadata.cache import MetadataCache
-    from kafka_compat.metadata.config_manager import ConfigManager
+    from kafka_compat.metadata.dynamic_settings import DynamicSettings
     from kafka_compat.metadata.topic_overrides import TopicOverrides
     from kafka_compat.replication.counts import Counts
     from kafka_compat.replication.flusher import Flusher
@@ -59,7 +59,7 @@ class BrokerContext:
         metadata: MetadataCache,
         log_dirs: LogDirs,
         flusher: Flusher,
-        configs: ConfigManager,
+        dynamic_settings: DynamicSettings,
         topic_overrides: TopicOverrides,
         leaderships: Leaderships,
         long_work: LongWork,
@@ -75,7 +75,7 @@ class BrokerContext:
         self.metadata = metadata
         self.log_dirs = log_dirs
         self.flusher = flusher
-        self.configs = configs
+        self.dynamic_settings = dynamic_settings
         self.topic_overrides = topic_overrides
         self.leaderships = leaderships
         self.long_work = long_work

@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -222,9 +221,9 @@ class Recovery:
             topic, old = self._metadata.topics[name], self._metadata.partition(name, index)
             assert old is not None
             local = self._metadata.local_id
-            partition = replace(old, leader=NO_LEADER, leader_epoch=old.leader_epoch + 1, offline=(local,))
+            partition = old._replace(leader=NO_LEADER, leader_epoch=old.leader_epoch + 1, offline=(local,))
             partitions = (*topic.partitions[:index], partition, *topic.partitions[index + 1 :])
-            self._metadata.put_topic(replace(topic, partitions=partitions))
+            self._metadata.put_topic(topic._replace(partitions=partitions))
             path = znodes.partition_state_path(name, index)
             states[path] = PartitionState(NO_LEADER, partition.leader_epoch, old.isr, FIRST_CONTROLLER_EPOCH)
         if states:

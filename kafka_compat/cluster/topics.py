@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -87,9 +86,9 @@ class Topics:
             topic, old = self._metadata.topics.get(name), self._metadata.partition(name, index)
             if topic is None or old is None or old.leader != local:
                 continue
-            lost_one = replace(old, leader=NO_LEADER, leader_epoch=old.leader_epoch + 1, offline=(local,))
+            lost_one = old._replace(leader=NO_LEADER, leader_epoch=old.leader_epoch + 1, offline=(local,))
             partitions = (*topic.partitions[:index], lost_one, *topic.partitions[index + 1 :])
-            change.put_topic(replace(topic, partitions=partitions))
+            change.put_topic(topic._replace(partitions=partitions))
         change.publish()
 
     # --- topics created automatically on first use
