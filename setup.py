@@ -120,7 +120,11 @@ def extensions() -> list[Extension]:
     paths = [path if path.startswith("kafka_compat/") else f"kafka_compat/{path}" for path in COMPILED]
     paths += write_native_modules()
     # Omit debug information, which would be more than a third of the extensions' size.
-    return mypycify(paths, opt_level="1", debug_level="0", group_name="kafka_compat._compiled")
+    made = mypycify(paths, opt_level="1", debug_level="0", group_name="kafka_compat._compiled")
+    for extension in made:
+        # Export only what Python looks up. Otherwise, the dynamic linker resolves each function at startup.
+        extension.extra_compile_args.append("-fvisibility=hidden")
+    return made
 
 
 def write_native_modules() -> list[str]:

@@ -1,16 +1,13 @@
 """Topic settings that apply to a log, under Kafka's topic-level names with underscores instead of dots."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 DAY_MS = 24 * 60 * 60 * 1000
 
 
-@dataclass(frozen=True, slots=True)
-class LogConfig:
+class LogConfig(NamedTuple):
     """The topic settings of a log, with Kafka's defaults. In the retention settings, -1 means no limit."""
 
     segment_bytes: int = 1024 * 1024 * 1024
@@ -21,7 +18,7 @@ class LogConfig:
 
     retention_ms: int = 7 * DAY_MS
     retention_bytes: int = -1
-    cleanup_policy: frozenset[str] = field(default=frozenset({"delete"}))
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
     file_delete_delay_ms: int = 60_000
     delete_retention_ms: int = DAY_MS
     min_compaction_lag_ms: int = 0

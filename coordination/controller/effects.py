@@ -1,8 +1,8 @@
 """Output types of the controller: writes to the store, requests to brokers, replies and log messages."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
@@ -10,44 +10,39 @@ from kafka_compat.coordination.controller.outcomes import Assignment, Controller
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, PartitionState, TopicState
 
 
-@dataclass(frozen=True, slots=True)
-class AlterPartitionReply:
+class AlterPartitionReply(NamedTuple):
     """Reply to AlterPartition: each partition's state or error. `error` applies to the whole request."""
 
     error: ControllerError
-    partitions: Mapping[TopicPartition, PartitionState | ControllerError] = field(default_factory=dict)
+    partitions: Mapping[TopicPartition, PartitionState | ControllerError] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class ControlledShutdownReply:
+class ControlledShutdownReply(NamedTuple):
     """Reply to ControlledShutdown: the partitions that the broker still leads. If none, it may shut down."""
 
     error: ControllerError
     remaining: tuple[TopicPartition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionReply:
+class ElectionReply(NamedTuple):
     """Outcomes of the requested elections, except unneeded elections if all partitions were requested."""
 
     error: ControllerError
-    partitions: Mapping[TopicPartition, Outcome] = field(default_factory=dict)
+    partitions: Mapping[TopicPartition, Outcome] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class ReassignmentReply:
+class ReassignmentReply(NamedTuple):
     """The outcome of starting or canceling a reassignment, for each partition."""
 
     error: ControllerError
-    partitions: Mapping[TopicPartition, Outcome] = field(default_factory=dict)
+    partitions: Mapping[TopicPartition, Outcome] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class ReassignmentsReply:
+class ReassignmentsReply(NamedTuple):
     """The assignments of the partitions that are being reassigned."""
 
     error: ControllerError
-    partitions: Mapping[TopicPartition, Assignment] = field(default_factory=dict)
+    partitions: Mapping[TopicPartition, Assignment] = MappingProxyType({})
 
 
 ReplyValue = (
@@ -65,8 +60,7 @@ class StateWrite(NamedTuple):
     expected_partition_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class WriteStates:
+class WriteStates(NamedTuple):
     """Write partition states if /controller_epoch has the known version. Each write succeeds or fails
     individually.
 
@@ -81,8 +75,7 @@ class WriteStates:
     epoch_znode_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class WriteTopic:
+class WriteTopic(NamedTuple):
     """Write a topic's node if /controller_epoch has the known version. With `keeps_added`, partitions that
     other clients have since added are kept.
     """
@@ -92,8 +85,7 @@ class WriteTopic:
     keeps_added: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteTopicNodes:
+class DeleteTopicNodes(NamedTuple):
     """Delete the nodes of a topic that all brokers have deleted, if /controller_epoch has the known version:
     /brokers/topics/T with all nodes below it, /config/topics/T, and finally /admin/delete_topics/T.
     """
@@ -102,23 +94,20 @@ class DeleteTopicNodes:
     epoch_znode_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClearDeletions:
+class ClearDeletions(NamedTuple):
     """Delete the nodes /admin/delete_topics/T of topics that do not exist or must not be deleted."""
 
     topics: tuple[str, ...]
     epoch_znode_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClearPreferredElection:
+class ClearPreferredElection(NamedTuple):
     """Delete /admin/preferred_replica_election after the election."""
 
     epoch_znode_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class WriteReassignments:
+class WriteReassignments(NamedTuple):
     """Write the remaining targets to /admin/reassign_partitions, or delete the node if none remain."""
 
     targets: Mapping[TopicPartition, tuple[int, ...]]
@@ -162,8 +151,7 @@ class StopReplicaPartition(NamedTuple):
     delete: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SendLeaderAndIsr:
+class SendLeaderAndIsr(NamedTuple):
     """Send LeaderAndIsr to one broker. The response is passed to the controller as LeaderAndIsrAnswered.
     `live_leaders` are the live brokers that lead any of the partitions.
     """
@@ -174,8 +162,7 @@ class SendLeaderAndIsr:
     live_leaders: tuple[BrokerInfo, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SendUpdateMetadata:
+class SendUpdateMetadata(NamedTuple):
     """Send the same UpdateMetadata to each broker. Responses are not passed to the controller."""
 
     brokers: tuple[BrokerEpoch, ...]
@@ -184,8 +171,7 @@ class SendUpdateMetadata:
     live_brokers: tuple[BrokerInfo, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SendStopReplica:
+class SendStopReplica(NamedTuple):
     """Send StopReplica to one broker. The response to a deletion is passed on as StopReplicaAnswered."""
 
     broker: BrokerEpoch
@@ -193,8 +179,7 @@ class SendStopReplica:
     partitions: tuple[StopReplicaPartition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """Reply to the request with this ID."""
 
     request_id: Hashable
@@ -208,8 +193,7 @@ class Level(Enum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """A log message from the controller."""
 
     level: Level

@@ -4,14 +4,14 @@ Each event with a `request_id`, which may be any hashable value, gets exactly on
 """
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from kafka_compat.coordination.controller.outcomes import ElectionType, TopicPartition
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, PartitionState, TopicState
 
 
-@dataclass(frozen=True, slots=True)
-class Elected:
+class Elected(NamedTuple):
     """The first event of a term: this broker won the election and has read all nodes.
 
     `states` contains the states of all partitions, with the versions of their nodes as `partition_epoch`.
@@ -25,21 +25,19 @@ class Elected:
     epoch_znode_version: int
     brokers: tuple[BrokerInfo, ...]
     topics: tuple[TopicState, ...] = ()
-    states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
+    states: Mapping[TopicPartition, PartitionState] = MappingProxyType({})
     deletions: tuple[str, ...] = ()
     unclean_default: bool = False
-    unclean_topics: Mapping[str, bool] = field(default_factory=dict)
+    unclean_topics: Mapping[str, bool] = MappingProxyType({})
     preferred_elections: tuple[TopicPartition, ...] = ()
-    reassignments: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    reassignments: Mapping[TopicPartition, tuple[int, ...]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
 class Resigned:
     """This broker is no longer the controller. Pending requests get NOT_CONTROLLER."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrokersChanged:
+class BrokersChanged(NamedTuple):
     """The registered brokers changed. `brokers` contains all registered brokers. If a known broker has a
     higher epoch than before, it restarted before its failure was detected. If the epoch of a known broker is
     unchanged, its endpoints or features may have changed.
@@ -48,8 +46,7 @@ class BrokersChanged:
     brokers: tuple[BrokerInfo, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicsChanged:
+class TopicsChanged(NamedTuple):
     """The children of /brokers/topics changed. `names` contains all topic names. `loaded` contains the topics
     that are missing from `Controller.topics`; other topics are ignored. `states` contains the partition
     states of topics that could not be read before.
@@ -57,25 +54,22 @@ class TopicsChanged:
 
     names: frozenset[str]
     loaded: tuple[TopicState, ...]
-    states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
+    states: Mapping[TopicPartition, PartitionState] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsChanged:
+class PartitionsChanged(NamedTuple):
     """The data of a known topic's node changed. Only added partitions are processed."""
 
     topic: TopicState
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionsRequested:
+class DeletionsRequested(NamedTuple):
     """The children of /admin/delete_topics changed. `topics` contains the names of all children."""
 
     topics: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StatesWritten:
+class StatesWritten(NamedTuple):
     """The result of the WriteStates effect with this `write_id`. `written` maps each partition whose state
     was written to its new partition epoch. `conflicts` maps each partition whose node differed from the
     expected state to the node's content, or to None if the node is missing.
@@ -83,11 +77,10 @@ class StatesWritten:
 
     write_id: int
     written: Mapping[TopicPartition, int]
-    conflicts: Mapping[TopicPartition, PartitionState | None] = field(default_factory=dict)
+    conflicts: Mapping[TopicPartition, PartitionState | None] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class IsrChange:
+class IsrChange(NamedTuple):
     """An ISR that a leader proposes in AlterPartition, with the epochs that the leader knows."""
 
     leader_epoch: int
@@ -96,8 +89,7 @@ class IsrChange:
     recovering: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AlterPartitionRequested:
+class AlterPartitionRequested(NamedTuple):
     """A leader's request to change in-sync replicas (KIP-497). The reply is an AlterPartitionReply."""
 
     request_id: Hashable
@@ -106,8 +98,7 @@ class AlterPartitionRequested:
     partitions: Mapping[TopicPartition, IsrChange]
 
 
-@dataclass(frozen=True, slots=True)
-class ControlledShutdownRequested:
+class ControlledShutdownRequested(NamedTuple):
     """A broker's request to move its leadership before shutdown. The reply is a ControlledShutdownReply."""
 
     request_id: Hashable
@@ -115,8 +106,7 @@ class ControlledShutdownRequested:
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionRequested:
+class ElectionRequested(NamedTuple):
     """An ElectLeaders request (KIP-460) for partitions (None for all). The reply is an ElectionReply."""
 
     request_id: Hashable
@@ -124,15 +114,13 @@ class ElectionRequested:
     partitions: tuple[TopicPartition, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class PreferredElectionFound:
+class PreferredElectionFound(NamedTuple):
     """The legacy tool created /admin/preferred_replica_election with these partitions."""
 
     partitions: tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReassignmentRequested:
+class ReassignmentRequested(NamedTuple):
     """An AlterPartitionReassignments request (KIP-455), with the target replicas of each partition, or None
     to cancel a reassignment. The reply is a ReassignmentReply.
     """
@@ -141,31 +129,27 @@ class ReassignmentRequested:
     targets: Mapping[TopicPartition, tuple[int, ...] | None]
 
 
-@dataclass(frozen=True, slots=True)
-class ReassignmentFound:
+class ReassignmentFound(NamedTuple):
     """The legacy tool created or changed /admin/reassign_partitions, which contains `targets`."""
 
     targets: Mapping[TopicPartition, tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class ReassignmentsListed:
+class ReassignmentsListed(NamedTuple):
     """A ListPartitionReassignments request (None for all partitions). The reply is a ReassignmentsReply."""
 
     request_id: Hashable
     partitions: tuple[TopicPartition, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class UncleanConfigChanged:
+class UncleanConfigChanged(NamedTuple):
     """unclean.leader.election.enable was changed for the broker, or for the topics that override it."""
 
     default: bool
     topics: Mapping[str, bool]
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderAndIsrAnswered:
+class LeaderAndIsrAnswered(NamedTuple):
     """A broker's response to SendLeaderAndIsr, with the errors of the request and of each partition."""
 
     broker_id: int
@@ -173,8 +157,7 @@ class LeaderAndIsrAnswered:
     partitions: Mapping[TopicPartition, int]
 
 
-@dataclass(frozen=True, slots=True)
-class StopReplicaAnswered:
+class StopReplicaAnswered(NamedTuple):
     """A broker's response to SendStopReplica, with at least the partitions to delete. A request without a
     response causes no event, because it is sent again until the broker is unregistered.
     """
@@ -184,15 +167,13 @@ class StopReplicaAnswered:
     partitions: Mapping[TopicPartition, int]
 
 
-@dataclass(frozen=True, slots=True)
-class LogDirsFailed:
+class LogDirsFailed(NamedTuple):
     """Brokers reported failed log directories in /log_dir_event_notification and must be queried."""
 
     broker_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class IsrChangesFound:
+class IsrChangesFound(NamedTuple):
     """Leaders with an inter.broker.protocol.version before 2.7 wrote these states and reported them in
     /isr_change_notification.
     """
@@ -200,14 +181,12 @@ class IsrChangesFound:
     states: Mapping[TopicPartition, PartitionState]
 
 
-@dataclass(frozen=True, slots=True)
-class StatesMended:
+class StatesMended(NamedTuple):
     """Partition states that were unreadable at the election were repaired. `states` is their new content."""
 
     states: Mapping[TopicPartition, PartitionState]
 
 
-@dataclass(frozen=True, slots=True)
 class RebalanceTick:
     """The leader imbalance check is due. With auto.leader.rebalance.enable, this occurs 5 s after the
     election and then every leader.imbalance.check.interval.seconds.

@@ -3,7 +3,6 @@
 Error codes are Kafka's (org.apache.kafka.common.protocol.Errors).
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -54,8 +53,7 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     """The replicas of a partition, the preferred leader first. During a reassignment (KIP-455), `replicas`
     contains the target replicas, including `adding`, followed by `removing`.
     """
@@ -92,8 +90,7 @@ class Assignment:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerSettings:
+class ControllerSettings(NamedTuple):
     """Controller settings, with Kafka's names.
 
     If other brokers lead more than `leader_imbalance_per_broker_percentage` percent of a broker's preferred

@@ -54,7 +54,10 @@ PERSISTENT_PATHS = (
     "/config/ips",
 )
 
-_NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
+_NOT_IN_PATHS = r"[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]"
+"""Pattern of characters that ZooKeeper's paths cannot contain. The pattern is not compiled here, because that
+would delay startup.
+"""
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """Security protocols of listeners, in the order of Kafka's numbers."""
@@ -86,7 +89,7 @@ class ProducerIdBlock(NamedTuple):
 
 def is_name(name: str) -> bool:
     """Whether `name` is a valid node name in ZooKeeper."""
-    return name not in ("", ".", "..") and "/" not in name and not _NOT_IN_PATHS.search(name)
+    return name not in ("", ".", "..") and "/" not in name and not re.search(_NOT_IN_PATHS, name)
 
 
 def broker_path(broker_id: int) -> str:

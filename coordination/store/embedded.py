@@ -79,13 +79,15 @@ class EmbeddedMetadataStore:
         return encode_snapshot(self._tree)
 
     async def close(self) -> None:
-        """End all sessions and close the journal file."""
+        """End all sessions and close the journal file. Changes that are not on disk yet are written first.
+
+        The ephemeral nodes of the sessions remain in the journal, so that a stop does not wait for the disk.
+        The next process that opens the journal removes them, as after a crash.
+        """
         self._closing = True
-        for session in list(self._sessions.values()):
-            try:
-                await session.close()
-            except StoreFailed as error:
-                log.error("Could not record the end of a metadata session: %s", error)
+        for session in self._sessions.values():
+            session.end_with_store()
+        self._sessions.clear()
         if self._flusher:
             await asyncio.wait([self._flusher])
         self._journal.close()
@@ -271,6 +273,11 @@ class EmbeddedSession(StoreSession):
     async def close(self) -> None:
         if self._state is stores.SessionState.CONNECTED:
             await self._end(stores.SessionState.CLOSED)
+
+    def end_with_store(self) -> None:
+        """Close the session because its store closes. Its ephemeral nodes are not deleted."""
+        if self._state is stores.SessionState.CONNECTED:
+            self._change_state(stores.SessionState.CLOSED)
 
     async def expire(self) -> None:
         """Expire the session, as ZooKeeper does after a session timeout."""

@@ -49,8 +49,6 @@ class Services(Protocol):
     """The authorizer, or None if all operations are allowed."""
     config: BrokerConfig
     """The broker's static and dynamic settings."""
-    configs: ConfigManager
-    """Settings of topics, brokers and loggers."""
     served: Mapping[ApiKey, tuple[int, int]]
     """Maps each served API to the versions reported to clients."""
 
@@ -69,7 +67,6 @@ class Services(Protocol):
         """Wait, for a limited time, until this broker has the cluster metadata."""
 
     replicas: ReplicaManager
-    fetch_sessions: FetchSessionCache
     log_dirs: LogDirs
     flusher: Flusher
     producer_ids: ProducerIds
@@ -78,6 +75,13 @@ class Services(Protocol):
     """The authorizer's ACLs, or None if no authorizer is configured."""
     delegation_tokens: DelegationTokens | None
     """The delegation tokens, or None if they are disabled."""
+
+    @property
+    def configs(self) -> ConfigManager:
+        """Settings of topics, brokers and loggers."""
+
+    @property
+    def fetch_sessions(self) -> FetchSessionCache: ...
 
     @property
     def groups(self) -> GroupCoordinator: ...

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.broker.broker import Broker
 from kafka_compat.broker.hooks import BrokerHooks
-from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
 from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.own_store import NewTree
     from kafka_compat.cluster.shared_store import ConnectStore
+    from kafka_compat.config import BrokerConfig
 
 __all__ = ["Broker", "BrokerHooks", "StartupError", "cluster_broker", "standalone_broker"]
 

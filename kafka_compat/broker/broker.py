@@ -32,19 +32,15 @@ from kafka_compat.handlers.served import TELEMETRY_SERVED
 from kafka_compat.lazy import Lazy
 from kafka_compat.long_work import LongWork
 from kafka_compat.metadata.cache import MetadataCache
-from kafka_compat.metadata.config_manager import ConfigManager
-from kafka_compat.metadata.feed import MetadataDelta
+from kafka_compat.metadata.dynamic_settings import DynamicSettings
 from kafka_compat.metadata.topic_overrides import TopicOverrides
 from kafka_compat.network.admission import UNLIMITED, Limits, bound
 from kafka_compat.network.dispatch import Dispatcher
 from kafka_compat.network.server import Server
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.replication.counts import Counts
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.leaderships import Leaderships
-from kafka_compat.security.broker_security import NONE
-from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.directories.directory_worker import ThreadWorker
 from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.tasks import Tasks
@@ -56,9 +52,12 @@ if TYPE_CHECKING:
     from kafka_compat.broker.entrances import Entrances
     from kafka_compat.cluster.broker_context import StoreConnection
     from kafka_compat.cluster.membership import Membership
-    from kafka_compat.metadata.feed import Subscriber
+    from kafka_compat.metadata.feed import MetadataDelta, Subscriber
+    from kafka_compat.protocol.api_keys import ApiKey
     from kafka_compat.quotas.connection_rates import ConnectionRates
     from kafka_compat.replication.partition import Partition
+    from kafka_compat.security.broker_security import BrokerSecurity
+    from kafka_compat.storage.clock import Clock
     from kafka_compat.upkeep.log_cleaner import LogCleaner
 
     Sockets: TypeAlias = list[tuple[Listener, socket.socket]]
@@ -183,7 +182,7 @@ class Broker:
         gc.disable()
         try:
             await membership.follow_settings()
-            await context.configs.load()
+            await context.dynamic_settings.load()
             await membership.topic_settings.read_all()
             await services.read_delegation_tokens()
             if entrances is not None:
@@ -295,14 +294,14 @@ class Broker:
             metadata=metadata,
             log_dirs=log_dirs,
             flusher=Flusher(loop),
-            configs=ConfigManager(self.config, stored.store, metadata),
+            dynamic_settings=DynamicSettings(self.config, stored.store, metadata),
             topic_overrides=overrides,
             leaderships=self._leaderships,
             long_work=LongWork(loop),
             call_soon=loop.call_soon,
             end_broker=self._end,
             entity_changes=EntityChanges(self._tasks),
-            broker_security=(lambda: NONE) if entrances is None else entrances.broker_security,
+            broker_security=_plaintext if entrances is None else entrances.broker_security,
             counts=counts,
         )
 
@@ -470,6 +469,12 @@ class _StopLog:
     def over(self) -> None:
         """Log that all steps are complete."""
         log.info("Broker %d stopped (%d ms)", self._broker_id, self._step_began_ms - self._began_ms)
+
+
+def _plaintext() -> BrokerSecurity:
+    from kafka_compat.security.broker_security import NONE
+
+    return NONE
 
 
 def _limits(config: BrokerConfig) -> Limits:

@@ -86,8 +86,8 @@ class Entrances:
         users = self._users = Users(context.store)
         await users.load()
         context.entity_changes.listeners.append(users.changed)
-        context.configs.broker_config_checks += [tls.check for tls in self.tls.values()]
-        context.configs.broker_file_checks += [tls.check_files for tls in self.tls.values()]
+        context.dynamic_settings.broker_checks += [tls.check for tls in self.tls.values()]
+        context.dynamic_settings.file_checks += [tls.check_files for tls in self.tls.values()]
         context.metadata.feed.subscribe(self._on_metadata)
 
     def _on_metadata(self, delta: MetadataDelta) -> None:

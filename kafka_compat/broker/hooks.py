@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,20 +14,30 @@ if TYPE_CHECKING:
     from kafka_compat.telemetry.pushed import PushedMetrics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BrokerHooks:
     """Replaceable parts of a broker. None selects the default part or, if the part is optional, omits it."""
 
-    clock: Clock | None = None
-    filesystem: Filesystem | None = None
-    """The file system of the logs."""
-    scheduler: Scheduler | None = None
-    """The scheduler of the coordinators' timers."""
-    middleware: Sequence[Middleware] = ()
-    """Stages that requests pass through before their handlers."""
-    accounts: Sequence[Account] = ()
-    """Functions that are called for each completed request."""
-    new_worker: Callable[[str], Worker] | None = None
-    """Function that creates the worker for the log directory at a path."""
-    pushed: PushedMetrics | None = None
-    """Receiver of metrics that clients push, or None if the broker does not serve the APIs of KIP-714."""
+    def __init__(
+        self,
+        *,
+        clock: Clock | None = None,
+        filesystem: Filesystem | None = None,
+        scheduler: Scheduler | None = None,
+        middleware: Sequence[Middleware] = (),
+        accounts: Sequence[Account] = (),
+        new_worker: Callable[[str], Worker] | None = None,
+        pushed: PushedMetrics | None = None,
+    ) -> None:
+        self.clock = clock
+        self.filesystem = filesystem
+        """The file system of the logs."""
+        self.scheduler = scheduler
+        """The scheduler of the coordinators' timers."""
+        self.middleware = middleware
+        """Stages that requests pass through before their handlers."""
+        self.accounts = accounts
+        """Functions that are called for each completed request."""
+        self.new_worker = new_worker
+        """Function that creates the worker for the log directory at a path."""
+        self.pushed = pushed
+        """Receiver of metrics that clients push, or None if the broker does not serve the APIs of KIP-714."""

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.lazy import Lazy
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from kafka_compat.replication.replica_manager import ReplicaManager
-from kafka_compat.storage.records.kinds import CompressionType
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.broker_context import BrokerContext
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
     from kafka_compat.coordinator_runtime.scheduler import Scheduler
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.metadata.feed import MetadataDelta
+    from kafka_compat.replication.replica_manager import ReplicaManager
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
@@ -91,6 +90,7 @@ class HostedCoordinators:
         from kafka_compat.coordinator_runtime.partition_log import PartitionCoordinatorLog
         from kafka_compat.groups.coordinator import GroupCoordinator
         from kafka_compat.groups.settings import group_settings
+        from kafka_compat.storage.records.kinds import CompressionType
 
         config, clock, metadata = self._context.config, self._context.clock, self._context.metadata
         codec = CompressionType(config.int("offsets.topic.compression.codec"))
@@ -106,6 +106,7 @@ class HostedCoordinators:
 
     def _make_transactions(self) -> TransactionCoordinator:
         from kafka_compat.coordinator_runtime.partition_log import PartitionCoordinatorLog
+        from kafka_compat.storage.records.kinds import CompressionType
         from kafka_compat.transactions.coordinator import TransactionCoordinator, transaction_settings
 
         config, clock, metadata = self._context.config, self._context.clock, self._context.metadata

@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
 from kafka_compat.storage.directories.directory_claim import stored_meta_properties
 from kafka_compat.storage.directories.directory_names import RETURNING
-from kafka_compat.storage.directories.log_dirs import LoadReport, LogDirs
 from kafka_compat.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from kafka_compat.config import BrokerConfig
+    from kafka_compat.storage.directories.log_dirs import LoadReport, LogDirs
 
 log = logging.getLogger(__name__)
 

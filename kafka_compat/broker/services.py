@@ -6,20 +6,21 @@ from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from kafka_compat.broker.addresses import Addresses
-from kafka_compat.broker.hosted_coordinators import HostedCoordinators
 from kafka_compat.cluster.broker_context import BrokerContext
-from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.replication.fetch_session import FetchSessionCache
 from kafka_compat.tasks import OnFailure, Tasks
 
 if TYPE_CHECKING:
+    from kafka_compat.broker.addresses import Addresses
+    from kafka_compat.broker.hosted_coordinators import HostedCoordinators
     from kafka_compat.cluster.broker_context import BrokerContext
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
+    from kafka_compat.metadata.config_manager import ConfigManager
+    from kafka_compat.protocol.api_keys import ApiKey
     from kafka_compat.quotas.client_quota_manager import Enforcement
     from kafka_compat.quotas.client_quotas import ClientQuotas
+    from kafka_compat.replication.fetch_session import FetchSessionCache
     from kafka_compat.replication.log_mover import LogMover
     from kafka_compat.security.acls.keeper import Keeper
     from kafka_compat.security.authorizer import Authorizer
@@ -56,7 +57,7 @@ class BrokerServices:
         self.metadata = context.metadata
         self.log_dirs = context.log_dirs
         self.flusher = context.flusher
-        self.configs = context.configs
+        self._dynamic_settings = context.dynamic_settings
         self.long_work = context.long_work
         self.replicas = membership.replicas
         self.topics = membership.topics
@@ -73,15 +74,25 @@ class BrokerServices:
         """The ACLs that the authorizer uses, or None without an authorizer."""
         self.delegation_tokens: DelegationTokens | None = None
         """The delegation tokens, or None if no secret key is configured. Set before the first request."""
-        self.fetch_sessions = FetchSessionCache(
-            config.int("max.incremental.fetch.session.cache.slots"), FETCH_SESSION_EVICTION_MS
-        )
         self.counts = context.counts
         self.coordinators = coordinators
         self.quotas: Enforcement | None = None
         """The client quotas, or None if no quotas are stored."""
         self._tasks = tasks
         self._pushed = pushed
+
+    @cached_property
+    def configs(self) -> ConfigManager:
+        from kafka_compat.metadata.config_manager import ConfigManager
+
+        return ConfigManager(self._dynamic_settings)
+
+    @cached_property
+    def fetch_sessions(self) -> FetchSessionCache:
+        from kafka_compat.replication.fetch_session import FetchSessionCache
+
+        slots = self.config.int("max.incremental.fetch.session.cache.slots")
+        return FetchSessionCache(slots, FETCH_SESSION_EVICTION_MS)
 
     @cached_property
     def groups(self) -> GroupCoordinator:

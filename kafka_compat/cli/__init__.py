@@ -1,12 +1,19 @@
 """The `kafka-compat` command line: one module for each subcommand, imported only when it is used."""
 
+from __future__ import annotations
+
 import importlib
 import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from kafka_compat.cli.uncollected import uncollected
 from kafka_compat.tools import registry
+
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 #: Maps each subcommand to its module, which defines `add_parser(subparsers)` and `run(args) -> exit code`.
 COMMANDS = {
@@ -38,6 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments == ["--version"]:
         print(f"kafka-compat {_version()}")
         return 0
+    with uncollected():
+        args = _parse(arguments)
+    return int(importlib.import_module(COMMANDS[args.command]).run(args))
+
+
+def _parse(arguments: list[str]) -> Namespace:
     from kafka_compat.cli.arguments import Parser, did_you_mean
 
     parser = Parser(
@@ -56,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         importlib.import_module(COMMANDS[command]).add_parser(subparsers)
     args = parser.parse_args(arguments)
     args.line = arguments
-    return int(importlib.import_module(COMMANDS[args.command]).run(args))
+    return args
 
 
 def _version() -> str:

@@ -8,12 +8,12 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import StartupError
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker, BrokerHooks
     from kafka_compat.cluster.shared_store import ConnectStore
+    from kafka_compat.config import BrokerConfig
     from kafka_compat.control.hooks import ControlHooks
     from kafka_compat.control.snapshots import SharedTree
     from kafka_compat.coordination.store.embedded import EmbeddedSession

@@ -5,9 +5,10 @@ cannot start a new line. With kafka.compat.log.format=json, each line is a JSON 
 output. Write and encoding errors never stop a broker.
 """
 
+from __future__ import annotations
+
 import contextlib
 import errno
-import json
 import logging
 import os
 import resource
@@ -15,9 +16,12 @@ import sys
 import threading
 import time
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from kafka_compat.config import BrokerConfig
 from kafka_compat.config.logger_levels import OURS, LoggerLevels, level_name, parse_levels
+
+if TYPE_CHECKING:
+    from kafka_compat.config import BrokerConfig
 
 LEVEL, FORMAT = "kafka.compat.log.level", "kafka.compat.log.format"
 
@@ -160,6 +164,8 @@ class JsonFormatter(logging.Formatter):
             entry["exception"] = self.formatException(record.exc_info)
         if record.stack_info:
             entry["stack"] = record.stack_info
+        import json
+
         return json.dumps(entry)
 
 

@@ -14,12 +14,13 @@ from typing import Any
 from kafka_compat.cli import foreground, log_output
 from kafka_compat.cli.http_services import HttpServices, hooks_of, http_services
 from kafka_compat.cli.orders import EXIT_REFUSED, READY, REFUSED, SERVE, STOP, Orders
+from kafka_compat.cli.uncollected import uncollected
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.store.local_link import Link
 from kafka_compat.coordination.store.remote_store import StoreClient
 from kafka_compat.errors import StartupError
 
-with foreground.uncollected():
+with uncollected():
     # Import the broker here, so that the import overlaps with the supervisor's startup.
     from kafka_compat.broker import Broker, cluster_broker
     from kafka_compat.cluster import membership as _membership  # noqa: F401

@@ -1,17 +1,22 @@
 """kafka-compat serve: run brokers in the foreground."""
 
+from __future__ import annotations
+
 import argparse
 import asyncio
 import contextlib
 import logging
 import os
 import resource
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kafka_compat.cli import arguments, ephemeral, log_output
-from kafka_compat.cli.ephemeral import EphemeralFolder
+from kafka_compat.cli import arguments, log_output
 from kafka_compat.cli.log_output import refuse
+from kafka_compat.cli.uncollected import uncollected
 from kafka_compat.config import BrokerConfig, ConfigFileError, load
+
+if TYPE_CHECKING:
+    from kafka_compat.cli.ephemeral import EphemeralFolder
 
 log = logging.getLogger("kafka_compat")
 
@@ -107,6 +112,8 @@ def run(args: argparse.Namespace) -> int:
     except (ConfigFileError, OSError) as error:
         return refuse(str(error))
     if args.stop_at_eof:
+        from kafka_compat.cli import ephemeral
+
         ephemeral.end_with_input(folder)
     try:
         return _serve_all(args, config)
@@ -136,10 +143,12 @@ def _given_log_dirs(config: BrokerConfig) -> str | None:
 
 
 def _ephemeral_folder(config: BrokerConfig) -> EphemeralFolder:
+    from kafka_compat.cli import ephemeral
+
     given = _given_log_dirs(config)
     if given is None:
         ephemeral.remove_left_over()
-    return EphemeralFolder(given)
+    return ephemeral.EphemeralFolder(given)
 
 
 def _contradiction(args: argparse.Namespace, config: BrokerConfig) -> str | None:
@@ -164,10 +173,14 @@ def _contradiction(args: argparse.Namespace, config: BrokerConfig) -> str | None
             "instead of --processes"
         )
     log_dirs = _given_log_dirs(config)
-    if args.ephemeral and log_dirs is not None and not EphemeralFolder.is_ours(log_dirs):
+    if args.ephemeral and log_dirs is not None:
+        from kafka_compat.cli.ephemeral import PREFIX, EphemeralFolder
+
+        if EphemeralFolder.is_ours(log_dirs):
+            return None
         return (
             f"--ephemeral deletes its data, but log.dirs={log_dirs} is not an ephemeral directory: remove "
-            f"one of the two (names of ephemeral directories begin with {ephemeral.PREFIX})"
+            f"one of the two (names of ephemeral directories begin with {PREFIX})"
         )
     return None
 
@@ -195,7 +208,7 @@ async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool) -> i
     http = None
     try:
         http = http_services(config)
-        with foreground.uncollected():
+        with uncollected():
             broker = foreground.new_broker(config, http)
 
         def ready() -> None:

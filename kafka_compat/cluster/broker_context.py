@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from kafka_compat.coordination.store.metadata_store import MetadataStore
     from kafka_compat.long_work import LongWork
     from kafka_compat.metadata.cache import MetadataCache
-    from kafka_compat.metadata.config_manager import ConfigManager
+    from kafka_compat.metadata.dynamic_settings import DynamicSettings
     from kafka_compat.metadata.topic_overrides import TopicOverrides
     from kafka_compat.replication.counts import Counts
     from kafka_compat.replication.flusher import Flusher
@@ -48,28 +47,47 @@ class EntityChanges:
             self._tasks.spawn(name, partial(self.tell, entity_path), OnFailure.RESTART)
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BrokerContext:
-    """Objects that are created at startup and never replaced. Not frozen, to save 0.5 ms at startup."""
+    """Objects that are created at startup and never replaced."""
 
-    config: BrokerConfig
-    clock: Clock
-    store: MetadataStore
-    metadata: MetadataCache
-    log_dirs: LogDirs
-    flusher: Flusher
-    configs: ConfigManager
-    topic_overrides: TopicOverrides
-    leaderships: Leaderships
-    long_work: LongWork
-    call_soon: CallSoon
-    """A function that calls its argument in the next iteration of the event loop."""
-    end_broker: Callable[[], None]
-    """A function that shuts down the broker because it cannot continue."""
-    entity_changes: EntityChanges
-    broker_security: Callable[[], BrokerSecurity]
-    """A function that returns the security settings for inter-broker connections, or raises StartupError."""
-    counts: Counts
+    def __init__(
+        self,
+        *,
+        config: BrokerConfig,
+        clock: Clock,
+        store: MetadataStore,
+        metadata: MetadataCache,
+        log_dirs: LogDirs,
+        flusher: Flusher,
+        dynamic_settings: DynamicSettings,
+        topic_overrides: TopicOverrides,
+        leaderships: Leaderships,
+        long_work: LongWork,
+        call_soon: CallSoon,
+        end_broker: Callable[[], None],
+        entity_changes: EntityChanges,
+        broker_security: Callable[[], BrokerSecurity],
+        counts: Counts,
+    ) -> None:
+        self.config = config
+        self.clock = clock
+        self.store = store
+        self.metadata = metadata
+        self.log_dirs = log_dirs
+        self.flusher = flusher
+        self.dynamic_settings = dynamic_settings
+        self.topic_overrides = topic_overrides
+        self.leaderships = leaderships
+        self.long_work = long_work
+        self.call_soon = call_soon
+        """A function that calls its argument in the next iteration of the event loop."""
+        self.end_broker = end_broker
+        """A function that shuts down the broker because it cannot continue."""
+        self.entity_changes = entity_changes
+        self.broker_security = broker_security
+        """A function that returns the security settings for inter-broker connections, or raises StartupError.
+        """
+        self.counts = counts
 
 
 class StoreConnection(NamedTuple):

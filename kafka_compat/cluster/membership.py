@@ -297,7 +297,7 @@ class Membership:
             await self.topic_settings.reread(name)
             self.service.topic_settings_changed(name)
         elif kind == "brokers" and name in (str(config.broker_id), znodes.DEFAULT_ENTITY):
-            await self._context.configs.reload()
+            await self._context.dynamic_settings.reload()
             self._unclean_default_changed()
         elif kind in ("users", "clients", "ips"):
             await self._context.entity_changes.tell(entity_path)

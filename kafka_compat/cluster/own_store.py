@@ -6,19 +6,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from kafka_compat.cluster.broker_context import StoreConnection
-from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal
-from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.errors import StartupError
 from kafka_compat.metadata.topic_nodes import new_topic_id
-from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.directories.directory_claim import why_unusable
+
+if TYPE_CHECKING:
+    from kafka_compat.config import BrokerConfig
+    from kafka_compat.coordination.store.metadata_store import MetadataStore
+    from kafka_compat.storage.clock import Clock
 
 NewTree = Callable[[str, Callable[[], int]], EmbeddedMetadataStore]
 """A function that opens the tree at a path. Its second argument returns the current time in milliseconds."""

@@ -17,11 +17,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kafka_compat.cluster.broker_context import BrokerContext
-from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicState
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
@@ -31,8 +29,12 @@ from kafka_compat.metadata import topic_log, topic_nodes, topic_rules
 from kafka_compat.metadata.cache import NO_LEADER, PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.producer_ids import skip_used_ids
 from kafka_compat.metadata.topic_nodes import FIRST_CONTROLLER_EPOCH
-from kafka_compat.replication.replica_manager import ReplicaManager
-from kafka_compat.storage.directories.log_dirs import LogDirs
+
+if TYPE_CHECKING:
+    from kafka_compat.cluster.broker_context import BrokerContext
+    from kafka_compat.config import BrokerConfig
+    from kafka_compat.replication.replica_manager import ReplicaManager
+    from kafka_compat.storage.directories.log_dirs import LogDirs
 
 log = logging.getLogger(__name__)
 
@@ -219,9 +221,9 @@ class Recovery:
             topic, old = self._metadata.topics[name], self._metadata.partition(name, index)
             assert old is not None
             local = self._metadata.local_id
-            partition = replace(old, leader=NO_LEADER, leader_epoch=old.leader_epoch + 1, offline=(local,))
+            partition = old._replace(leader=NO_LEADER, leader_epoch=old.leader_epoch + 1, offline=(local,))
             partitions = (*topic.partitions[:index], partition, *topic.partitions[index + 1 :])
-            self._metadata.put_topic(replace(topic, partitions=partitions))
+            self._metadata.put_topic(topic._replace(partitions=partitions))
             path = znodes.partition_state_path(name, index)
             states[path] = PartitionState(NO_LEADER, partition.leader_epoch, old.isr, FIRST_CONTROLLER_EPOCH)
         if states:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from kafka_compat.cluster.controller_election import (
     FIRST_CONTROLLER_EPOCH,
@@ -10,10 +11,12 @@ from kafka_compat.cluster.controller_election import (
     read_controller_epoch,
 )
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
-from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore, Stat
+
+if TYPE_CHECKING:
+    from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
+    from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
 
 
 async def register(store: MetadataStore, broker: BrokerInfo, now_ms: int, wait_s: float) -> int:

@@ -7,14 +7,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MALFORMED_SETTINGS, MalformedNode, MalformedNodes
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, NoNode
-from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.feed import ConfigChange, MetadataDelta
-from kafka_compat.metadata.topic_overrides import TopicOverrides
-from kafka_compat.replication.replica_manager import ReplicaManager
+
+if TYPE_CHECKING:
+    from kafka_compat.metadata.cache import MetadataCache
+    from kafka_compat.metadata.topic_overrides import TopicOverrides
+    from kafka_compat.replication.replica_manager import ReplicaManager
 
 log = logging.getLogger(__name__)
 

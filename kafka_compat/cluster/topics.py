@@ -12,11 +12,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kafka_compat.cluster.broker_context import BrokerContext
-from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import TopicState
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
@@ -27,12 +25,16 @@ from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata import topic_log, topic_rules
 from kafka_compat.metadata.cache import NO_LEADER, TopicMetadata
-from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metadata.topic_names import may_collide
 from kafka_compat.metadata.topic_nodes import describe_partitions, new_topic_id
 from kafka_compat.metadata.topic_rules import CHANGE_TIMEOUT_MS, DEFAULT, Charge
-from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.errors import OutOfResources
+
+if TYPE_CHECKING:
+    from kafka_compat.cluster.broker_context import BrokerContext
+    from kafka_compat.cluster.controller_service import ControllerService
+    from kafka_compat.metadata.feed import MetadataDelta
+    from kafka_compat.replication.replica_manager import ReplicaManager
 
 log = logging.getLogger(__name__)
 
@@ -84,9 +86,9 @@ class Topics:
             topic, old = self._metadata.topics.get(name), self._metadata.partition(name, index)
             if topic is None or old is None or old.leader != local:
                 continue
-            lost_one = replace(old, leader=NO_LEADER, leader_epoch=old.leader_epoch + 1, offline=(local,))
+            lost_one = old._replace(leader=NO_LEADER, leader_epoch=old.leader_epoch + 1, offline=(local,))
             partitions = (*topic.partitions[:index], lost_one, *topic.partitions[index + 1 :])
-            change.put_topic(replace(topic, partitions=partitions))
+            change.put_topic(topic._replace(partitions=partitions))
         change.publish()
 
     # --- topics created automatically on first use

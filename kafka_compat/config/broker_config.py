@@ -3,11 +3,10 @@
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from kafka_compat.config.authorizer import OWN as AUTHORIZER_SETTINGS
 from kafka_compat.config.authorizer import AuthorizerSettings, authorizer_settings
-from kafka_compat.config.environment import TopicToCreate
 from kafka_compat.config.keys import (
     ConfigError,
     ConfigKey,
@@ -31,6 +30,9 @@ from kafka_compat.config.listeners import (
     parse_protocol_map,
 )
 from kafka_compat.config.own_settings import default_log_dir
+
+if TYPE_CHECKING:
+    from kafka_compat.config.environment import TopicToCreate
 
 #: Groups of settings for one value in different units, each in order of precedence. A dynamic setting of a
 #: group overrides all static ones: a dynamic log.retention.hours overrides a static log.retention.ms.

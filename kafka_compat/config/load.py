@@ -3,7 +3,6 @@ precedence. For the environment, the conventions of Kafka's container images als
 implied listeners and Java options.
 """
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -119,6 +118,8 @@ _SETTINGS = {
 
 def settings_from_java_options(options: str) -> dict[str, str]:
     """Return the settings in a string of JVM options. Unknown options are ignored."""
+    import shlex
+
     settings = {}
     try:
         words = shlex.split(options)

@@ -1,8 +1,5 @@
 """Group requests and their responses, as plain values."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -28,8 +25,7 @@ class GroupState(StrEnum):
     DEAD = "Dead"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Join:
+class Join(NamedTuple):
     """A JoinGroup request. The last two fields depend on its version (KIP-394, KIP-814)."""
 
     member_id: str
@@ -45,8 +41,7 @@ class Join:
     supports_skipping_assignment: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sync:
+class Sync(NamedTuple):
     """A SyncGroup request. The protocol fields are None in versions that lack them. Only the leader sends
     assignments.
     """
@@ -59,8 +54,7 @@ class Sync:
     assignments: dict[str, bytes]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
+class Leaving(NamedTuple):
     """A member in a LeaveGroup request. A static member may have only an instance ID (KIP-345)."""
 
     member_id: str
@@ -78,8 +72,7 @@ class OffsetAndMetadata(NamedTuple):
     expire_timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class Commit(NamedTuple):
     """An OffsetCommit request, or a TxnOffsetCommit request if `producer` is set. All its partitions exist. A
     commit without a group ("simple" commit) has generation -1 and no member ID.
     """
@@ -99,8 +92,7 @@ class JoinedMember(NamedTuple):
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinResult:
+class JoinResult(NamedTuple):
     error: ErrorCode
     member_id: str
     generation_id: int = NO_GENERATION
@@ -111,16 +103,14 @@ class JoinResult:
     skip_assignment: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncResult:
+class SyncResult(NamedTuple):
     error: ErrorCode
     protocol_type: str | None = None
     protocol_name: str | None = None
     assignment: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaveResult:
+class LeaveResult(NamedTuple):
     """An error code for a LeaveGroup request, and one for each member in it, in the request's order."""
 
     error: ErrorCode

@@ -1,16 +1,11 @@
 """Settings of consumer groups, derived from the broker's configuration."""
 
-from __future__ import annotations
+from typing import NamedTuple
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from kafka_compat.config import BrokerConfig
+from kafka_compat.config import BrokerConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSettings:
+class GroupSettings(NamedTuple):
     """Broker settings for groups, with Kafka's names and defaults."""
 
     group_min_session_timeout_ms: int = 6_000

@@ -8,7 +8,8 @@ Rules, as in Kafka's AdminUtils
    only when every rack has one (KIP-36).
 """
 
-import random
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 
@@ -28,6 +29,8 @@ def assign_replicas(
     leader to the first follower; both are random by default. `first_partition` is the number of the first new
     partition.
     """
+    import random  # Import random here, because it is slow to import and a new broker does not need it.
+
     brokers = alternating(racks)
     rack_count = len(set(racks.values()))
     count = len(brokers)

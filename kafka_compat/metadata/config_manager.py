@@ -8,7 +8,7 @@ the request (INVALID_REQUEST), and topic settings when it stores them (INVALID_C
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 
 from kafka_compat.config import (
@@ -20,7 +20,6 @@ from kafka_compat.config import (
     check_topic_config,
     topic_keys,
 )
-from kafka_compat.config.keys import dynamic_only_keys
 from kafka_compat.config.listener_config import broker_setting_has_effect
 from kafka_compat.config.logger_levels import LoggerLevels
 from kafka_compat.config.synonyms import (
@@ -32,20 +31,17 @@ from kafka_compat.config.synonyms import (
     topic_entry,
 )
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
-from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
 from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata import client_metrics
-from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.dynamic_rules import check_dynamic, check_thread_counts, refusal, refused_by_part
+from kafka_compat.metadata.dynamic_settings import DynamicSettings
 from kafka_compat.metadata.feed import ConfigChange
 from kafka_compat.metadata.incremental_changes import Change, Operation, changed, check_names, check_operation
 from kafka_compat.metadata.topic_names import check_topic_name
 
 log = logging.getLogger(__name__)
 
-BrokerCheck = Callable[[BrokerConfig], Awaitable[None]]
 NewSettings = Callable[[dict[str, str]], dict[str, str]]
 """A function that returns the new settings, given the stored settings."""
 
@@ -62,34 +58,13 @@ class ResourceType(IntEnum):
 class ConfigManager:
     """The manager of dynamic settings for topics, brokers and client metrics."""
 
-    def __init__(self, config: BrokerConfig, store: MetadataStore, metadata: MetadataCache) -> None:
-        self._config = config
-        self._store = store
-        self._metadata = metadata
+    def __init__(self, settings: DynamicSettings) -> None:
+        self._settings = settings
+        self._config = settings.config
+        self._store = settings.store
+        self._metadata = settings.metadata
         self._loggers = LoggerLevels()
         self._lock = asyncio.Lock()
-        #: Functions that check a broker's settings before they are stored. They raise ConfigError.
-        self.broker_config_checks: list[BrokerCheck] = []
-        #: Functions that check the files named in settings, even if the settings are unchanged.
-        self.broker_file_checks: list[BrokerCheck] = []
-
-    async def load(self) -> None:
-        """Load the stored dynamic broker settings. Invalid settings are skipped and logged."""
-        try:
-            default = self._usable(await self._stored("brokers", znodes.DEFAULT_ENTITY), "all brokers")
-            broker = self._usable(await self._stored("brokers", str(self._config.broker_id)), "this broker")
-        except MalformedNode as error:
-            log.error("Could not read the dynamic broker settings: %s; keeping the previous settings", error)
-            return
-        try:
-            self._config.set_dynamic(default, broker)
-        except ConfigError as error:
-            log.error("Ignored invalid dynamic broker settings: %s. Set them again", error)
-
-    async def reload(self) -> None:
-        """Reload the dynamic broker settings, because another broker changed them, and publish the change."""
-        await self.load()
-        self._metadata.feed.publish_config(ConfigChange(f"brokers/{self._config.broker_id}"))
 
     async def describe(self, resource_type: int, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
         """Return a resource's settings in `keys` (None or empty: all). Raises KafkaError if it is unknown."""
@@ -119,7 +94,7 @@ class ConfigManager:
     async def topic_overrides(self, topic: str) -> dict[str, str]:
         """Return the settings that a topic overrides. Raises KafkaError if the store fails."""
         with store_errors_mapped():
-            return await self._stored("topics", topic)
+            return await self._settings.stored("topics", topic)
 
     def _describe_broker(self, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
         if not name:
@@ -240,7 +215,7 @@ class ConfigManager:
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, refusal(error)) from error
         check_thread_counts(self._config, new)
-        for check in self.broker_config_checks:
+        for check in self._settings.broker_checks:
             try:
                 await check(new)
             except ConfigError as error:
@@ -267,7 +242,7 @@ class ConfigManager:
         )
 
     async def _check_files(self, name: str, new: BrokerConfig) -> None:
-        for check in self.broker_file_checks:
+        for check in self._settings.file_checks:
             try:
                 await check(new)
             except ConfigError as error:
@@ -298,26 +273,6 @@ class ConfigManager:
             raise KafkaError(ErrorCode.INVALID_REQUEST, not_a_number + name) from None
         if broker_id != self._config.broker_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, not_this_one)
-
-    def _usable(self, settings: dict[str, str], whom: str) -> dict[str, str]:
-        usable = {}
-        for name, value in settings.items():
-            key = broker_keys().get(name) or dynamic_only_keys().get(name)
-            try:
-                if key:
-                    key.parse(value)
-                usable[name] = value
-            except ConfigError as error:
-                log.error("Ignored an invalid dynamic setting of %s: %s. Set it again", whom, error)
-        return usable
-
-    async def _stored(self, entity_type: str, entity: str) -> dict[str, str]:
-        try:
-            path = znodes.config_path(entity_type, entity)
-            data, _ = await self._store.get(path)
-        except (NoNode, ValueError):
-            return {}
-        return znodes.decode_config(path, data)
 
 
 def _invalid_config(kind: str, name: str, problem: str) -> KafkaError:

@@ -1,13 +1,12 @@
 """Immutable metadata values for topics, partitions and brokers. Readers may keep references to them."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from kafka_compat.metadata.topic_names import is_internal
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionMetadata:
+class PartitionMetadata(NamedTuple):
     """A partition and its replicas. `leader` is -1 if there is no leader."""
 
     partition: int
@@ -20,8 +19,7 @@ class PartitionMetadata:
     """Replicas on failed disks of live brokers."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicMetadata:
+class TopicMetadata(NamedTuple):
     """A topic and its partitions, in order of their numbers."""
 
     name: str
@@ -33,8 +31,7 @@ class TopicMetadata:
         return is_internal(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerMetadata:
+class BrokerMetadata(NamedTuple):
     """A live broker. `endpoints` maps the name of each listener to (host, port)."""
 
     broker_id: int

@@ -5,12 +5,15 @@ in the order of subscription, and must return quickly. If a subscriber changes t
 subscribers receive its delta after the current one.
 """
 
+from __future__ import annotations
+
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from kafka_compat.metadata.described import PartitionMetadata, TopicMetadata
+if TYPE_CHECKING:
+    from kafka_compat.metadata.described import PartitionMetadata, TopicMetadata
 
 log = logging.getLogger(__name__)
 

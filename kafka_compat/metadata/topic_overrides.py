@@ -1,11 +1,16 @@
 """Topic-level settings in memory, and the resulting log configuration. No I/O."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from kafka_compat.config import BrokerConfig, log_config
 from kafka_compat.metadata import topic_rules
-from kafka_compat.metadata.cache import PartitionMetadata
-from kafka_compat.storage.config import LogConfig
+
+if TYPE_CHECKING:
+    from kafka_compat.metadata.cache import PartitionMetadata
+    from kafka_compat.storage.config import LogConfig
 
 _NONE: Mapping[str, str] = {}
 _LOG_CONFIGS_MAX = 1000

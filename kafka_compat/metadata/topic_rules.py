@@ -3,8 +3,10 @@
 Each rejection is a KafkaError with the error code and message for the client.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.config import (
     BrokerConfig,
@@ -15,7 +17,6 @@ from kafka_compat.config import (
 )
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata.assignment import assign_replicas
-from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache
 from kafka_compat.metadata.topic_names import (
     OFFSETS_TOPIC,
     TRANSACTIONS_TOPIC,
@@ -23,6 +24,9 @@ from kafka_compat.metadata.topic_names import (
     collision_key,
     may_collide,
 )
+
+if TYPE_CHECKING:
+    from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache
 
 DEFAULT = -1
 """Stands for the broker's default number of partitions or replication factor (KIP-464)."""

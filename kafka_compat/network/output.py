@@ -17,14 +17,16 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kafka_compat.api.api import Part
-from kafka_compat.network.budget import AnswerBudget
 from kafka_compat.network.tls import CHUNK_BYTES, Wire
 from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.segments.segment import SENDFILE_BYTES_MIN as SENDFILE_BYTES_MIN
 from kafka_compat.storage.segments.segment import FileSlice
+
+if TYPE_CHECKING:
+    from kafka_compat.api.api import Part
+    from kafka_compat.network.budget import AnswerBudget
 
 # Maximum size, in bytes, of in-memory parts that are joined with adjacent parts.
 _JOINED_BYTES_MAX: Final = 64 * 1024

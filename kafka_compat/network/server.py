@@ -11,13 +11,11 @@ from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_compat.config import Listener
 from kafka_compat.network.accepting import Acceptor, Descriptors
 from kafka_compat.network.admission import Admission, Door, Limits
 from kafka_compat.network.budget import AnswerBudget, RequestBudget
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import Frame, InvalidFrame
-from kafka_compat.network.host import Entrance
 from kafka_compat.network.strangers import (
     FAILED,
     FAILED_AGAIN,
@@ -32,8 +30,10 @@ from kafka_compat.security.principal import ANONYMOUS
 
 if TYPE_CHECKING:
     from kafka_compat.api.api import Part
+    from kafka_compat.config import Listener
     from kafka_compat.errors import KafkaError
     from kafka_compat.lazy import Lazy
+    from kafka_compat.network.host import Entrance
     from kafka_compat.quotas.connection_rates import ConnectionRates
 
 log = logging.getLogger(__name__)

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafka_compat.network.framing import InvalidFrame
+if TYPE_CHECKING:
+    from kafka_compat.network.framing import InvalidFrame
 
 log = logging.getLogger(__name__)
 

@@ -5,13 +5,14 @@ The counters are integers that partitions and fetches increment. They match Kafk
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
-from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.storage.errors import InvalidRecord, InvalidTimestamp, MisplacedBatch
-from kafka_compat.storage.records.validation import KEYLESS
+
+if TYPE_CHECKING:
+    from kafka_compat.metadata.feed import MetadataDelta
 
 _NO_FAILED_PRODUCE: Final = frozenset(
     {
@@ -87,6 +88,8 @@ class TopicCounts:
         elif isinstance(error, MisplacedBatch):
             self.misplaced_in += 1
         elif isinstance(error, (InvalidRecord, InvalidTimestamp)):
+            from kafka_compat.storage.records.validation import KEYLESS
+
             self.keyless_in += sum(text.startswith(KEYLESS) for _, text in error.record_errors)
 
     def not_appended(self, error: Exception, size_bytes: int) -> None:

@@ -22,9 +22,11 @@ class FetchServices(Protocol):
     config: BrokerConfig
     metadata: MetadataCache
     replicas: ReplicaManager
-    fetch_sessions: FetchSessionCache
     quotas: Enforcement | None
     """The client quotas, or None if no client has a quota."""
+
+    @property
+    def fetch_sessions(self) -> FetchSessionCache: ...
 
 
 class FetchContext(Protocol):

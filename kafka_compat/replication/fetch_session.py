@@ -25,7 +25,6 @@ import random
 from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -96,22 +95,42 @@ class FetchTarget:
         self.key = partition_key(topic, partition)
 
 
-@dataclass(slots=True)
 class FetchSession:
     """The fetch session of one client."""
 
-    session_id: int
-    is_privileged: bool
-    """Whether the client is a follower."""
-    uses_topic_ids: bool
-    targets: OrderedDict[PartitionKey, FetchTarget]
-    created_ms: int
-    last_used_ms: int
-    next_epoch: int = 1
-    worth: Worth | None = None
-    """The priority under which the cache has stored the session."""
-    is_old: bool = False
-    """Whether the session was older than the eviction time when `worth` was set."""
+    __slots__ = (
+        "created_ms",
+        "is_old",
+        "is_privileged",
+        "last_used_ms",
+        "next_epoch",
+        "session_id",
+        "targets",
+        "uses_topic_ids",
+        "worth",
+    )
+
+    def __init__(
+        self,
+        session_id: int,
+        is_privileged: bool,
+        uses_topic_ids: bool,
+        targets: OrderedDict[PartitionKey, FetchTarget],
+        created_ms: int,
+        last_used_ms: int,
+    ) -> None:
+        self.session_id = session_id
+        self.is_privileged = is_privileged
+        """Whether the client is a follower."""
+        self.uses_topic_ids = uses_topic_ids
+        self.targets = targets
+        self.created_ms = created_ms
+        self.last_used_ms = last_used_ms
+        self.next_epoch = 1
+        self.worth: Worth | None = None
+        """The priority under which the cache has stored the session."""
+        self.is_old = False
+        """Whether the session was older than the eviction time when `worth` was set."""
 
 
 class FetchPlan:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from kafka_compat.storage.directories.disk import Disk
 from kafka_compat.storage.errors import RefusedForNow, StorageError
-from kafka_compat.storage.log.log import Log
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.directories.disk import Disk
+    from kafka_compat.storage.log.log import Log
 
 log = logging.getLogger(__name__)
 

@@ -18,10 +18,12 @@ Rules (KIP-497 and Apache Kafka 3.9)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.storage.log.log import Log
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.log.log import Log
 
 UNKNOWN_OFFSET: Final = -1
 _NEVER_MS: Final = -(2**62)

@@ -18,11 +18,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.counts import Counts
-from kafka_compat.replication.flusher import Flushing
 from kafka_compat.replication.in_sync import (
     NO_PEERS,
     InSyncReplicas,
@@ -38,11 +37,14 @@ from kafka_compat.replication.waiters import (
     dismiss,
     pushed,
 )
-from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.errors import StorageError
-from kafka_compat.storage.log.log import AppendInfo, Log
-from kafka_compat.storage.records.batch import Buffer
-from kafka_compat.storage.records.validation import ValidatedBatches
+
+if TYPE_CHECKING:
+    from kafka_compat.replication.flusher import Flushing
+    from kafka_compat.storage.config import LogConfig
+    from kafka_compat.storage.log.log import AppendInfo, Log
+    from kafka_compat.storage.records.batch import Buffer
+    from kafka_compat.storage.records.validation import ValidatedBatches
 
 _NONE: Final = ErrorCode.NONE
 """A copy of ErrorCode.NONE, because access through the enumeration takes two lookups by name."""
@@ -93,7 +95,7 @@ class Partition:
         *,
         monotonic_ms: Callable[[], int],
         proposer: IsrProposer | None = None,
-        lag_time_max_ms: int = DEFAULT_LAG_TIME_MAX_MS,
+        lag_time_max_ms: int | None = None,
         high_watermark: int = 0,
         moved: set[Partition] | None = None,
         counts: Counts | None = None,
@@ -121,6 +123,8 @@ class Partition:
         self._durable_waiters: OffsetWaiters | None = None
         self._deletion_waiters: OffsetWaiters | None = None
         self._proposer = proposer if proposer is not None else NO_PEERS
+        if lag_time_max_ms is None:
+            lag_time_max_ms = DEFAULT_LAG_TIME_MAX_MS
         self.in_sync = InSyncReplicas(local_id, lag_time_max_ms, self._proposer)
         self._under_min_isr = False
         self._alone = False

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.long_work import Turn
-from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.replication.counts import Counts
 from kafka_compat.replication.disk_work import finished
-from kafka_compat.replication.flusher import Flushing
-from kafka_compat.replication.in_sync import IsrProposer
-from kafka_compat.replication.partition import DEFAULT_LAG_TIME_MAX_MS, Partition
 from kafka_compat.replication.replication_quota import ReplicationQuotas
-from kafka_compat.replication.waiters import CallSoon
-from kafka_compat.storage.directories.directory_worker import Done
-from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.errors import DirectoryExists, LogDirFailure, RefusedForNow, StorageError
 
 if TYPE_CHECKING:
+    from kafka_compat.long_work import Turn
+    from kafka_compat.metadata.cache import MetadataCache
     from kafka_compat.replication.delayed_read import DelayedRead
+    from kafka_compat.replication.flusher import Flushing
+    from kafka_compat.replication.in_sync import IsrProposer
+    from kafka_compat.replication.partition import Partition
     from kafka_compat.replication.replica_fetcher import ReplicaFetcher
+    from kafka_compat.replication.waiters import CallSoon
+    from kafka_compat.storage.directories.directory_worker import Done
+    from kafka_compat.storage.directories.log_dirs import LogDirs
 
 logger = logging.getLogger(__name__)
 
@@ -56,11 +56,13 @@ class ReplicaManager:
         *,
         monotonic_ms: Callable[[], int],
         proposer: IsrProposer | None = None,
-        lag_time_max_ms: int = DEFAULT_LAG_TIME_MAX_MS,
+        lag_time_max_ms: int | None = None,
         quotas: ReplicationQuotas | None = None,
         counts: Counts | None = None,
     ) -> None:
-        """`proposer` and `quotas` are None on a standalone broker. `monotonic_ms` is a monotonic clock."""
+        """`proposer` and `quotas` are None on a standalone broker. `monotonic_ms` is a monotonic clock.
+        `lag_time_max_ms` is None for the default.
+        """
         self.fetching: Fetching | None = None
         """The replica fetchers, or None if no partition follows another broker."""
         self.delayed_fetches: set[DelayedRead] = set()
@@ -240,6 +242,8 @@ class ReplicaManager:
         self._refusals.pop(key, None)
         if log.topic_id is None:
             log.assign_topic_id(topic_id)
+        from kafka_compat.replication.partition import Partition
+
         held = self._partitions[key] = Partition(
             log,
             self.local_id,

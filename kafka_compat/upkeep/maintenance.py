@@ -14,23 +14,23 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_compat.config import BrokerConfig
 from kafka_compat.error_mapping import code_of
 from kafka_compat.long_work import LongWork, Steps, batched
-from kafka_compat.metadata.feed import MetadataFeed
 from kafka_compat.metadata.topic_names import INTERNAL_TOPICS
-from kafka_compat.metadata.topic_overrides import TopicOverrides
-from kafka_compat.replication.flusher import Flusher
-from kafka_compat.replication.partition import Partition
-from kafka_compat.replication.replica_manager import ReplicaManager
-from kafka_compat.storage.clock import Clock
 from kafka_compat.storage.config import LONG_MAX
-from kafka_compat.storage.directories.log_dirs import LogDirs
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.tasks import OnFailure, Tasks
 from kafka_compat.upkeep.garbage import GarbageCollection
 
 if TYPE_CHECKING:
+    from kafka_compat.config import BrokerConfig
+    from kafka_compat.metadata.feed import MetadataFeed
+    from kafka_compat.metadata.topic_overrides import TopicOverrides
+    from kafka_compat.replication.flusher import Flusher
+    from kafka_compat.replication.partition import Partition
+    from kafka_compat.replication.replica_manager import ReplicaManager
+    from kafka_compat.storage.clock import Clock
+    from kafka_compat.storage.directories.log_dirs import LogDirs
     from kafka_compat.upkeep.log_cleaner import LogCleaner
 
 log = logging.getLogger(__name__)

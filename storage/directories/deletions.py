@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from kafka_compat.storage.filesystem import Filesystem
+if TYPE_CHECKING:
+    from kafka_compat.storage.filesystem import Filesystem
 
 logger = logging.getLogger(__name__)
 

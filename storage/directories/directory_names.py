@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from sys import intern
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from kafka_compat.storage.directories.checkpoints import TopicPartition
+if TYPE_CHECKING:
+    from kafka_compat.storage.directories.checkpoints import TopicPartition
 
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"

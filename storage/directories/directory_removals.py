@@ -9,29 +9,35 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kafka_compat.storage.directories.checkpoints import TopicPartition
-from kafka_compat.storage.directories.deletions import Deletions
-from kafka_compat.storage.directories.directory_worker import Done, Worker
-from kafka_compat.storage.directories.disk import Disk
-from kafka_compat.storage.directories.offset_checkpoints import OffsetCheckpoints
 from kafka_compat.storage.errors import RefusedForNow, StorageError
-from kafka_compat.storage.filesystem import Filesystem
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.directories.checkpoints import TopicPartition
+    from kafka_compat.storage.directories.deletions import Deletions
+    from kafka_compat.storage.directories.directory_worker import Done, Worker
+    from kafka_compat.storage.directories.disk import Disk
+    from kafka_compat.storage.directories.offset_checkpoints import OffsetCheckpoints
+    from kafka_compat.storage.filesystem import Filesystem
 
 RENAMES_PER_STEP = 32
 
 
-@dataclass(slots=True)
 class _Removal:
     """A partition directory to rename. Its files are deleted at `due_ms`, or kept if `due_ms` is None."""
 
-    key: TopicPartition
-    source: str
-    target: str
-    due_ms: int | None
-    done: Done | None
-    is_renamed: bool = False
+    __slots__ = ("done", "due_ms", "is_renamed", "key", "source", "target")
+
+    def __init__(
+        self, key: TopicPartition, source: str, target: str, due_ms: int | None, done: Done | None
+    ) -> None:
+        self.key = key
+        self.source = source
+        self.target = target
+        self.due_ms = due_ms
+        self.done = done
+        self.is_renamed = False
 
 
 class DirectoryRemovals:

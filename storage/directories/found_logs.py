@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directories import checkpoints, log_summaries
-from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.directories.deletions import remove
 from kafka_compat.storage.directories.directory_names import (
     DELETE_SUFFIX,
@@ -16,13 +14,17 @@ from kafka_compat.storage.directories.directory_names import (
     is_future,
     partition_of,
 )
-from kafka_compat.storage.directories.log_directory import LogDirectory
 from kafka_compat.storage.directories.machine_crash import may_have_lost_writes
 from kafka_compat.storage.errors import CorruptFile
-from kafka_compat.storage.filesystem import Filesystem
-from kafka_compat.storage.log.loader import LoadedLog
-from kafka_compat.storage.log.log import Log
-from kafka_compat.storage.log.recovery import RecoveryProgress
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.config import LogConfig
+    from kafka_compat.storage.directories.checkpoints import TopicPartition
+    from kafka_compat.storage.directories.log_directory import LogDirectory
+    from kafka_compat.storage.filesystem import Filesystem
+    from kafka_compat.storage.log.loader import LoadedLog
+    from kafka_compat.storage.log.log import Log
+    from kafka_compat.storage.log.recovery import RecoveryProgress
 
 logger = logging.getLogger(__name__)
 

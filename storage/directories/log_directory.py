@@ -36,13 +36,11 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from kafka_compat.storage.clock import Clock
-from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directories import checkpoints, log_summaries
-from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.directories.deletions import Deletions
 from kafka_compat.storage.directories.directory_claim import DirectoryClaim
 from kafka_compat.storage.directories.directory_names import DELETE_SUFFIX, directory_name, unique_name
@@ -53,11 +51,15 @@ from kafka_compat.storage.directories.machine_crash import BOOT_MARKER, mark_boo
 from kafka_compat.storage.directories.offset_checkpoints import OffsetCheckpoints
 from kafka_compat.storage.errors import DirectoryExists, NotSettled, RefusedForNow, StorageError
 from kafka_compat.storage.filesystem import Filesystem, is_temporary
-from kafka_compat.storage.log.fork import become_new_topic, write_fork
-from kafka_compat.storage.log.loader import LogLoader
-from kafka_compat.storage.log.log import Log
-from kafka_compat.storage.log.truncations import Truncation
-from kafka_compat.storage.segments.open_segments import OpenSegments
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.clock import Clock
+    from kafka_compat.storage.config import LogConfig
+    from kafka_compat.storage.directories.checkpoints import TopicPartition
+    from kafka_compat.storage.log.loader import LogLoader
+    from kafka_compat.storage.log.log import Log
+    from kafka_compat.storage.log.truncations import Truncation
+    from kafka_compat.storage.segments.open_segments import OpenSegments
 
 logger = logging.getLogger(__name__)
 
@@ -99,8 +101,9 @@ class LogDirectory:
         self.logs: dict[TopicPartition, Log] = {}
         self.checkpoints = OffsetCheckpoints(filesystem, self.disk, self.logs, clean_offsets)
         self.deletions = Deletions(filesystem)
-        self.loader = LogLoader(filesystem, open_segments, self.deletions, clock)
         self._filesystem = filesystem
+        self._open_segments = open_segments
+        self._clock = clock
         self._clean_offsets = clean_offsets
         self.claim = DirectoryClaim(path, filesystem)
         self._removals = DirectoryRemovals(
@@ -117,6 +120,13 @@ class LogDirectory:
     @property
     def online(self) -> bool:
         return self.disk.failure is None
+
+    @cached_property
+    def loader(self) -> LogLoader:
+        """The loader of this directory's logs. A broker without partitions does not import it."""
+        from kafka_compat.storage.log.loader import LogLoader
+
+        return LogLoader(self._filesystem, self._open_segments, self.deletions, self._clock)
 
     # --- startup and shutdown, without the worker because nothing else runs
 
@@ -209,6 +219,8 @@ class LogDirectory:
         """Create a log with the current records of `source`, a log in this directory. The first flush makes
         the new log durable. Raises the same errors as `create`.
         """
+        from kafka_compat.storage.log.fork import become_new_topic, write_fork
+
         path = f"{self.path}/{directory_name(key)}"
         self.disk.check()
         self._check_settled(key)
@@ -248,6 +260,8 @@ class LogDirectory:
         log.truncations.follow(self._take_truncation)
 
     def _on_truncation(self, log: object, truncation: Truncation) -> None:
+        from kafka_compat.storage.log.log import Log
+
         assert isinstance(log, Log)
         key = log.topic, log.partition
         offset = log.log_end_offset

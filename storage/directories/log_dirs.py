@@ -13,23 +13,25 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from kafka_compat.storage import errors
-from kafka_compat.storage.clock import Clock
-from kafka_compat.storage.config import LogConfig
-from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.directories.directory_names import DELETE_SUFFIX, STRAY_SUFFIX
-from kafka_compat.storage.directories.directory_worker import Done, Worker
-from kafka_compat.storage.directories.disk import Disk
 from kafka_compat.storage.directories.found_logs import FoundLogs, find_logs, on_threads
 from kafka_compat.storage.directories.log_directory import LogDirectory
 from kafka_compat.storage.directories.log_moves import LogMoves
 from kafka_compat.storage.filesystem import Filesystem, RealFilesystem
-from kafka_compat.storage.log.log import Log
-from kafka_compat.storage.log.recovery import RecoveryProgress
 from kafka_compat.storage.segments.open_segments import OpenSegments, SparingFilesystem
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.clock import Clock
+    from kafka_compat.storage.config import LogConfig
+    from kafka_compat.storage.directories.checkpoints import TopicPartition
+    from kafka_compat.storage.directories.directory_worker import Done, Worker
+    from kafka_compat.storage.directories.disk import Disk
+    from kafka_compat.storage.log.log import Log
+    from kafka_compat.storage.log.recovery import RecoveryProgress
 
 logger = logging.getLogger(__name__)
 
@@ -435,5 +437,5 @@ class LogDirs:
                 log.close()
             else:
                 changed.append(log)
-        on_threads(Log.close, changed, waits=True)
+        on_threads(lambda log: log.close(), changed, waits=True)
         directory.finish(high_watermarks)

@@ -17,17 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directories import directory_names
-from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.directories.directory_names import DELETE_SUFFIX
-from kafka_compat.storage.directories.directory_worker import Done
-from kafka_compat.storage.directories.log_directory import LogDirectory
 from kafka_compat.storage.errors import RefusedForNow
-from kafka_compat.storage.log.log import Log
-from kafka_compat.storage.log.truncations import Truncation
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.config import LogConfig
+    from kafka_compat.storage.directories.checkpoints import TopicPartition
+    from kafka_compat.storage.directories.directory_worker import Done
+    from kafka_compat.storage.directories.log_directory import LogDirectory
+    from kafka_compat.storage.log.log import Log
+    from kafka_compat.storage.log.truncations import Truncation
 
 
 class _Switch(NamedTuple):

@@ -17,13 +17,15 @@ import zlib
 from collections.abc import Iterable
 from functools import lru_cache
 from sys import intern
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.errors import CorruptFile
 from kafka_compat.storage.log.leader_epochs import EpochEntry
-from kafka_compat.storage.log.log import Log
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.directories.checkpoints import TopicPartition
+    from kafka_compat.storage.log.log import Log
 
 LOG_SUMMARIES = "kafka-compat-log-summaries"
 _VERSION = "1"

@@ -8,7 +8,10 @@ the logs were last opened.
 
 from __future__ import annotations
 
-from kafka_compat.storage.filesystem import Filesystem
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.filesystem import Filesystem
 
 BOOT_MARKER = ".kafka_compat_boot"
 

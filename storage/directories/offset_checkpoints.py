@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from kafka_compat.storage.directories import checkpoints
-from kafka_compat.storage.directories.checkpoints import TopicPartition
-from kafka_compat.storage.directories.disk import Disk
 from kafka_compat.storage.errors import CorruptFile
-from kafka_compat.storage.filesystem import Filesystem
-from kafka_compat.storage.log.log import Log
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.directories.checkpoints import TopicPartition
+    from kafka_compat.storage.directories.disk import Disk
+    from kafka_compat.storage.filesystem import Filesystem
+    from kafka_compat.storage.log.log import Log
 
 logger = logging.getLogger(__name__)
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import TYPE_CHECKING
 
-from kafka_compat.storage.clock import Clock
-from kafka_compat.storage.directories.disk import Disk
-from kafka_compat.storage.log.leader_epochs import LeaderEpochs
-from kafka_compat.storage.log.log_files import LogFiles
-from kafka_compat.storage.segments.segment import Segment
+if TYPE_CHECKING:
+    from kafka_compat.storage.clock import Clock
+    from kafka_compat.storage.directories.disk import Disk
+    from kafka_compat.storage.log.leader_epochs import LeaderEpochs
+    from kafka_compat.storage.log.log_files import LogFiles
+    from kafka_compat.storage.segments.segment import Segment
 
 
 class Flushing:

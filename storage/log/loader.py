@@ -23,28 +23,30 @@ In both cases, other files left by a crash are first removed or completed, as in
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from kafka_compat.storage.clock import Clock
-from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directories import checkpoints
-from kafka_compat.storage.directories.checkpoints import TopicPartition
-from kafka_compat.storage.directories.deletions import Deletions
-from kafka_compat.storage.directories.disk import Disk
-from kafka_compat.storage.directories.log_summaries import LogSummary
 from kafka_compat.storage.errors import CorruptFile
-from kafka_compat.storage.filesystem import Filesystem
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.log import Log, LogContents
 from kafka_compat.storage.log.log_files import LogFiles
 from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.log.recovery import Opening, RecoveryProgress
 from kafka_compat.storage.segments import segment_files
-from kafka_compat.storage.segments.open_segments import OpenSegments
 from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment import Segment
 from kafka_compat.storage.segments.segment_files import CLEANED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX, file_name
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.clock import Clock
+    from kafka_compat.storage.config import LogConfig
+    from kafka_compat.storage.directories.checkpoints import TopicPartition
+    from kafka_compat.storage.directories.deletions import Deletions
+    from kafka_compat.storage.directories.disk import Disk
+    from kafka_compat.storage.directories.log_summaries import LogSummary
+    from kafka_compat.storage.filesystem import Filesystem
+    from kafka_compat.storage.segments.open_segments import OpenSegments
 
 logger = logging.getLogger(__name__)
 

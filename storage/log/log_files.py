@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directories.checkpoints import PARTITION_METADATA, encode_partition_metadata
-from kafka_compat.storage.directories.deletions import Deletions
-from kafka_compat.storage.filesystem import Filesystem
-from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.producer_snapshots import load_producers, snapshot_offsets
-from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.segments import segment_files
-from kafka_compat.storage.segments.open_segments import OpenSegments
 from kafka_compat.storage.segments.segment import Segment
 from kafka_compat.storage.segments.segment_files import CLEANED_SUFFIX, DELETED_SUFFIX, SEGMENT_SUFFIXES
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.config import LogConfig
+    from kafka_compat.storage.directories.deletions import Deletions
+    from kafka_compat.storage.filesystem import Filesystem
+    from kafka_compat.storage.log.leader_epochs import LeaderEpochs
+    from kafka_compat.storage.log.producer_state import ProducerState
+    from kafka_compat.storage.segments.open_segments import OpenSegments
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 FORKED_AT = "kafka-compat-forked-at"

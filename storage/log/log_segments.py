@@ -6,10 +6,13 @@ Segments are added and removed only on the event loop. A flush in another thread
 from __future__ import annotations
 
 from bisect import bisect_right
+from typing import TYPE_CHECKING
 
 from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment import SENDFILE_BYTES_MIN, FileSlice, Segment
-from kafka_compat.storage.segments.txn_index import AbortedTransaction
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.segments.txn_index import AbortedTransaction
 
 
 class LogSegments:

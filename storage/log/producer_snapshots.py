@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kafka_compat.storage.errors import CorruptFile
-from kafka_compat.storage.filesystem import Filesystem
 from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment import FileSlice, Segment
 from kafka_compat.storage.segments.segment_files import SNAPSHOT_SUFFIX, file_name
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.filesystem import Filesystem
 
 logger = logging.getLogger(__name__)
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directories import checkpoints
 from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.errors import CorruptFile, CorruptRecord
-from kafka_compat.storage.filesystem import Filesystem
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.log_files import FORKED_AT, LEADER_EPOCH_CHECKPOINT
 from kafka_compat.storage.log.producer_snapshots import load_producers, snapshot_offsets
 from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.segments.scan import scan_batches
-from kafka_compat.storage.segments.segment import Segment
 from kafka_compat.storage.segments.segment_files import SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX, file_name
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.config import LogConfig
+    from kafka_compat.storage.filesystem import Filesystem
+    from kafka_compat.storage.segments.segment import Segment
 
 logger = logging.getLogger(__name__)
 

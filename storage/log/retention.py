@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from kafka_compat.storage.config import LogConfig
+if TYPE_CHECKING:
+    from kafka_compat.storage.config import LogConfig
 
 
 class DeletionReason(Enum):

@@ -11,14 +11,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Generator
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.storage.errors import InvalidRecord
-from kafka_compat.storage.log.log_segments import LogSegments
 from kafka_compat.storage.records.batch import TIMESTAMP_TYPE_FLAG, BatchHeader
 from kafka_compat.storage.records.records import read_varint, read_varlong, records_body
 from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment import FileSlice, Segment
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.log.log_segments import LogSegments
 
 _QUICK_RECORDS_MAX = 2048
 _SEGMENTS_AT_ONCE = 16

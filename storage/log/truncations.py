@@ -8,11 +8,14 @@ to, flushed or rolled, and retention deletes nothing from it. Reads continue.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from kafka_compat.storage.directories.disk import Disk
 from kafka_compat.storage.errors import NotSettled
-from kafka_compat.storage.log.log_files import LogFiles
-from kafka_compat.storage.segments.segment import Segment
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.directories.disk import Disk
+    from kafka_compat.storage.log.log_files import LogFiles
+    from kafka_compat.storage.segments.segment import Segment
 
 
 class Truncation:

@@ -23,9 +23,10 @@ import resource
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from kafka_compat.storage.filesystem import Buffer, File, FileLock, Filesystem
+if TYPE_CHECKING:
+    from kafka_compat.storage.filesystem import Buffer, File, FileLock, Filesystem
 
 SEALED_MAX: Final = 512
 SEALED_MIN: Final = 8

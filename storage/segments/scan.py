@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from librt.strings import read_i32_be, read_i64_be
 
 from kafka_compat.storage.errors import CorruptRecord
-from kafka_compat.storage.filesystem import File
 from kafka_compat.storage.records.batch import (
     CRC_START,
     HEADER_SIZE,
@@ -23,6 +22,8 @@ from kafka_compat.storage.records.crc import crc32c
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
+
+    from kafka_compat.storage.filesystem import File
 
 CHUNK_SIZE_BYTES: Final = 1024 * 1024
 

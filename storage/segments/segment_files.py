@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kafka_compat.storage.filesystem import File, Filesystem
 from kafka_compat.storage.segments.offset_index import OffsetIndex
 from kafka_compat.storage.segments.time_index import TimeIndex, TimestampEntry, last_entry
 from kafka_compat.storage.segments.txn_index import TransactionIndex
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.filesystem import File, Filesystem
 
 LOG_SUFFIX: Final = ".log"
 OFFSET_INDEX_SUFFIX: Final = ".index"

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.storage.errors import CorruptFile
-from kafka_compat.storage.filesystem import File
 from kafka_compat.storage.segments.offset_index import OffsetIndex
 from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment_files import LOG_SUFFIX, SegmentFiles
 from kafka_compat.storage.segments.time_index import TimeIndex, TimestampEntry
-from kafka_compat.storage.segments.txn_index import TransactionIndex
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.filesystem import File
+    from kafka_compat.storage.segments.txn_index import TransactionIndex
 
 logger = logging.getLogger(__name__)
 

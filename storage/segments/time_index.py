@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.storage.errors import CorruptFile
-from kafka_compat.storage.filesystem import File
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.filesystem import File
 
 ENTRY_SIZE_BYTES: Final = 12
 _ENTRY: Final = struct.Struct(">qi")

@@ -10,11 +10,13 @@ range.
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.storage.directories.disk import FULL, SHORTAGES
 from kafka_compat.storage.errors import CorruptFile
-from kafka_compat.storage.filesystem import Filesystem
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.filesystem import Filesystem
 
 _ENTRY: Final = struct.Struct(">hqqqq")
 _VERSION: Final = 0

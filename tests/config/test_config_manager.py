@@ -15,6 +15,7 @@ from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, Embe
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata.cache import MetadataCache, PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.config_manager import ConfigManager, ResourceType
+from kafka_compat.metadata.dynamic_settings import DynamicSettings
 from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metadata.incremental_changes import Change, Operation
 
@@ -30,7 +31,8 @@ class World:
         self.config = BrokerConfig(static)
         metadata = MetadataCache("cluster", 1)
         metadata.put_topic(TopicMetadata("t", UUID(int=1), (PartitionMetadata(0, 1, 0, (1,), (1,)),)))
-        self.manager = ConfigManager(self.config, session, metadata)
+        self.settings = DynamicSettings(self.config, session, metadata)
+        self.manager = ConfigManager(self.settings)
         self.told: list[object] = []
         metadata.feed.subscribe(self._on_metadata)
 
@@ -211,7 +213,7 @@ async def test_a_restarted_broker_applies_its_stored_settings(world: World) -> N
     await world.set(BROKER, "", log_retention_ms="50000")
     await world.set(BROKER, "1", message_max_bytes="9999", my_own="secret")
     again = World(world.session, {"broker.id": "1", "log.retention.ms": "7"})
-    await again.manager.load()
+    await again.settings.load()
     assert log_config(again.config, {}).retention_ms == 50000
     assert again.config.int("message.max.bytes") == 9999
     (entry,) = await again.manager.describe(BROKER, "1", ["my.own"])
@@ -224,7 +226,7 @@ async def test_an_invalid_stored_setting_is_ignored_and_logged(
     await world.session.put(
         "/config/brokers/1", b'{"version":1,"config":{"log.retention.ms":"x","num.io.threads":"9"}}'
     )
-    await world.manager.load()
+    await world.settings.load()
     assert world.config.dynamic_broker == {"num.io.threads": "9"}
     assert "log.retention.ms" in caplog.text
 

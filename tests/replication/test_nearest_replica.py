@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -38,7 +37,7 @@ async def test_a_fetch_session_without_other_changes_reports_a_nearer_replica(tm
         assert first.responses[0].partitions[0].preferred_read_replica == -1
 
         # Simulate that the follower registered again in the consumer's rack.
-        brokers[follower] = replace(brokers[follower], rack=RACK)
+        brokers[follower] = brokers[follower]._replace(rack=RACK)
         request.topics = []
         request.session_id, request.session_epoch = first.session_id, 1
         second = await cluster.send(leader, ApiKey.FETCH, 11, request)

@@ -141,7 +141,7 @@ def test_a_follower_behind_the_log_start_offset_restarts_from_that_offset(
     leader, follower_ = partition_of(cluster, 1), partition_of(cluster, 2)
     cluster.produce()
     run_until(cluster, lambda: 2 not in leader.isr)
-    leader.log.update_config(replace(leader.log.config, segment_bytes=200, retention_bytes=0))
+    leader.log.update_config(leader.log.config._replace(segment_bytes=200, retention_bytes=0))
     for _ in range(5):
         cluster.produce()
         cluster.run(200)

@@ -171,7 +171,7 @@ class World:
                 self.unanswered.append(answer)
                 continue
             results = dict.fromkeys(answer.partitions, error)
-            self.send(replace(answer, partitions=results))
+            self.send(answer._replace(partitions=results))
 
     def meddle(self, partition: TopicPartition, isr: tuple[int, ...]) -> None:
         """Write the partition's state node as a client other than the controller."""
