@@ -94,11 +94,11 @@ class WriteTopic:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicNodes:
-    """Delete the nodes of a topic that all brokers have deleted, if /controller_epoch has the known version:
+    """Delete the nodes of topics that all brokers have deleted, if /controller_epoch has the known version:
     /brokers/topics/T with all nodes below it, /config/topics/T, and finally /admin/delete_topics/T.
     """
 
-    topic: str
+    topics: tuple[str, ...]
     epoch_znode_version: int
 
 
