@@ -412,6 +412,31 @@ def test_canceling_a_move_while_its_copy_is_being_closed_keeps_the_directory_onl
     dirs.close()
 
 
+def test_a_deletion_does_not_wait_until_the_files_of_many_earlier_deletions_are_removed(
+    tmp_path: Path,
+) -> None:
+    """After the deletion of a topic with thousands of partitions, its files are removed for minutes."""
+    harness, worker = _stepped(tmp_path)
+    for partition in range(200):
+        harness.log(partition=partition)
+        harness.dirs.delete("t", partition)
+    worker.drain()
+    harness.log("last")
+    due_ms = harness.clock.ms + 100_000
+    harness.dirs.tick(due_ms)
+    harness.dirs.tick(due_ms)
+    deleted: list[Exception | None] = []
+    harness.dirs.delete("last", 0, deleted.append)
+    while not deleted:
+        assert worker.step()
+        while worker.hear():
+            pass
+    assert len(list(tmp_path.glob("t-*"))) > 100
+    worker.drain()
+    assert not list(tmp_path.glob("t-*"))
+    harness.dirs.close()
+
+
 def test_a_new_log_is_created_in_the_requested_directory(tmp_path: Path) -> None:
     harness = Harness(tmp_path / "a", tmp_path / "b")
     for partition in range(4):
