@@ -86,11 +86,11 @@ class WriteTopic(NamedTuple):
 
 
 class DeleteTopicNodes(NamedTuple):
-    """Delete the nodes of a topic that all brokers have deleted, if /controller_epoch has the known version:
+    """Delete the nodes of topics that all brokers have deleted, if /controller_epoch has the known version:
     /brokers/topics/T with all nodes below it, /config/topics/T, and finally /admin/delete_topics/T.
     """
 
-    topic: str
+    topics: tuple[str, ...]
     epoch_znode_version: int
 
 

@@ -92,11 +92,13 @@ class Deletions:
         context = self._context
         retried: list[Replica] = []
         eligible = []
+        complete = []
         for topic in sorted(context.deletions):
             replicas = context.replicas_of(context.partitions_of(topic))
             phases = {context.replica_phases.get(replica) for replica in replicas}
             if phases <= {ReplicaPhase.DELETION_SUCCESSFUL}:
                 yield from self._complete(topic, replicas)
+                complete.append(topic)
             elif ReplicaPhase.DELETION_STARTED not in phases:
                 retried += [
                     replica
@@ -105,6 +107,8 @@ class Deletions:
                 ]
                 if topic not in context.deletions_ineligible:
                     eligible.append(topic)
+        if complete:
+            context.effects.append(DeleteTopicNodes(tuple(complete), context.epoch_znode_version))
         if retried:
             yield from self._replicas.move(retried, ReplicaPhase.OFFLINE)
         if eligible:
@@ -127,7 +131,6 @@ class Deletions:
         if topic_id is not None:
             context.note_deleted(topic_id)
         context.remove_topic(topic)
-        context.effects.append(DeleteTopicNodes(topic, context.epoch_znode_version))
 
     def _begin(self, topics: list[str]) -> Procedure[None]:
         context = self._context

@@ -413,20 +413,31 @@ class ControllerNodes:
                 await self._guarded(epoch_znode_version, [operation])
                 return
 
-    async def delete_topic(self, topic: str, epoch_znode_version: int) -> None:
-        """Delete the nodes of a topic. The topic's own node, its settings and the deletion request are
-        deleted last, in one transaction, so that a new topic with the same name cannot lose settings. Raises
-        Deposed if another controller was elected.
+    async def delete_topics(self, topics: Sequence[str], epoch_znode_version: int) -> None:
+        """Delete the nodes of topics. Raises Deposed if another controller was elected.
+
+        All reads come first, because a read of the embedded store waits until earlier writes are on disk.
         """
-        path = znodes.topic_path(topic)
-        last = (path, znodes.config_path("topics", topic), znodes.delete_topic_path(topic))
-        await self._delete(await self._below(path), epoch_znode_version)
+        below = await asked_for_all(
+            topics, lambda topic: self._below(znodes.topic_path(topic)), UNDER_WAY_MOST
+        )
+        await asked_for_all(below, lambda paths: self._delete(paths, epoch_znode_version), UNDER_WAY_MOST)
+        await asked_for_all(
+            topics, lambda topic: self._delete_last(topic, epoch_znode_version), UNDER_WAY_MOST
+        )
+
+    async def _delete_last(self, topic: str, epoch_znode_version: int) -> None:
+        """Delete the topic's own node, its settings and the deletion request in one transaction, so that a
+        new topic with the same name cannot lose settings.
+        """
+        settings = znodes.config_path("topics", topic)
+        last = [znodes.topic_path(topic), settings, znodes.delete_topic_path(topic)]
         while True:
-            with suppress(stores.NoNode):  # Another client deleted a node after the check.
-                await self._delete(
-                    [node for node in last if await self._store.exists(node)], epoch_znode_version
-                )
+            try:
+                await self._delete(last, epoch_znode_version)
                 return
+            except stores.NoNode:
+                last = [node for node in last if await self._store.exists(node)]
 
     async def clear_deletions(self, topics: Iterable[str], epoch_znode_version: int) -> None:
         for topic in topics:

@@ -278,6 +278,9 @@ class ControllerTerm:
         if name in self.machine.topics:
             found = await self._read_topics([name])
             return events.PartitionsChanged(found[0]) if found else None
+        if name not in self._malformed_topics:
+            # The topic was deleted. If there is another one with its name, `_topics_changed` finds it.
+            return None
         # Treat the topic as new, because its node was malformed until now. It may also await deletion.
         await self._handle(await self._topics_changed())
         return await self._deletions_requested()
@@ -350,9 +353,10 @@ class ControllerTerm:
                 return await self._persist(partial(nodes.write_states, effect))
             case effects.WriteTopic(topic, version, keeps_added):
                 await self._persist(partial(nodes.write_topic, topic, version, keeps_added=keeps_added))
-            case effects.DeleteTopicNodes(name, version):
-                await self._persist(partial(nodes.delete_topic, name, version))
-                topic_log.deleted(name)
+            case effects.DeleteTopicNodes(topics, version):
+                await self._persist(partial(nodes.delete_topics, topics, version))
+                for name in topics:
+                    topic_log.deleted(name)
             case effects.ClearDeletions(topics, version):
                 await self._persist(partial(nodes.clear_deletions, topics, version))
             case effects.ClearPreferredElection(version):

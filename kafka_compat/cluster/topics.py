@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from kafka_compat.cluster.topic_writes import TopicWrites
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import TopicState
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
@@ -59,8 +60,9 @@ class Topics:
         self._service = service
         self._replicas = replicas
         self._may_have_peers = may_have_peers
-        self.lock = asyncio.Lock()
-        """Lock held while this broker writes topics to the store."""
+        self.writes = TopicWrites()
+        self._unseen: set[str] = set()
+        """Topics that this broker has created, but that the metadata may still lack."""
         self._metadata_changed = asyncio.Event()
         self._metadata.feed.subscribe(self._on_metadata)
 
@@ -168,11 +170,12 @@ class Topics:
         timeout_ms: int = CHANGE_TIMEOUT_MS,
         charge: Charge | None = None,
     ) -> TopicMetadata:
-        async with self.lock:
+        async with self.writes.of(name):
             with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
-                # Also check the store: the metadata may still lack a topic created by the same request.
-                written = await self._store.children(znodes.TOPICS) if may_collide(name) else ()
-            topic_rules.check_new_name(name, self._metadata, written)
+                # The metadata may still lack a topic that another broker has created.
+                ask_store = self._may_have_peers and may_collide(name)
+                stored = await self._store.children(znodes.TOPICS) if ask_store else ()
+            topic_rules.check_new_name(name, self._metadata, self._unseen.union(stored))
             replicas = topic_rules.replicas_for(
                 self._config,
                 self._metadata.brokers,
@@ -188,8 +191,12 @@ class Topics:
                 charge(len(replicas))
             with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
                 await self._write(TopicState(name, new_topic_id(), replicas), configs)
+            self._unseen.add(name)
             topic_log.created(name, replicas)
-        await self._until(lambda: self._all_led(name, len(replicas)), timeout_ms)
+        try:
+            await self._until(lambda: self._all_led(name, len(replicas)), timeout_ms)
+        finally:
+            self._unseen.discard(name)
         created = self._metadata.topics[name]
         await self._check_resources(created)
         return created
@@ -199,7 +206,7 @@ class Topics:
         for partition in topic.partitions:
             refusal = self._replicas.refusal(topic.name, partition.partition)
             if isinstance(refusal, OutOfResources):
-                await self._store.put(znodes.delete_topic_path(topic.name), None)
+                await self._request_deletion(topic.name)
                 await self._until(lambda: self._metadata.topic_name(topic.topic_id) is None)
                 await self._removed(topic.name)
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot create '{topic.name}': {refusal}")
@@ -219,8 +226,8 @@ class Topics:
 
     async def _write(self, state: TopicState, configs: Mapping[str, str]) -> None:
         config_path, config = znodes.config_path("topics", state.name), znodes.encode_config(configs)
+        has_config = False
         while True:
-            has_config = await self._store.exists(config_path) is not None
             operations: list[stores.Operation] = [
                 stores.SetData(config_path, config) if has_config else stores.Create(config_path, config),
                 stores.Create(znodes.topic_path(state.name), znodes.encode_topic(state)),
@@ -231,10 +238,11 @@ class Topics:
             except stores.ConnectionLost:
                 continue
             except stores.TransactionFailed as failed:
-                # Retry if the settings were deleted with an earlier topic, or were written by another client.
+                # Replace settings that exist without the topic. Another client may write or delete them.
                 if failed.index == 0 and isinstance(
                     failed.cause, stores.NoNode if has_config else stores.NodeExists
                 ):
+                    has_config = not has_config
                     continue
                 if isinstance(failed.cause, stores.NodeExists):
                     if await self._is_written(state):
@@ -276,7 +284,7 @@ class Topics:
     ) -> None:
         """Extend a topic to `count` partitions, and return when the partitions have leaders."""
         await self._check_controller()
-        async with self.lock:
+        async with self.writes.of(name):
             if name not in self._metadata.topics:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
             with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
@@ -311,10 +319,20 @@ class Topics:
         known = self._metadata.topics[name]
         replicas = {replica for partition in known.partitions for replica in partition.replicas}
         with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
-            await self._store.put(znodes.delete_topic_path(name), None)
+            await self._request_deletion(name)
         await self._until(lambda: self._metadata.topic_name(known.topic_id) is None, timeout_ms)
         if replicas <= self._metadata.brokers.keys():
             await self._removed(name)
+
+    async def _request_deletion(self, name: str) -> None:
+        while True:
+            try:
+                await self._store.create(znodes.delete_topic_path(name))
+            except stores.ConnectionLost:
+                continue
+            except stores.NodeExists:
+                pass
+            return
 
     async def _removed(self, name: str) -> None:
         """Wait, for a limited time, until the nodes of a deleted topic no longer exist and a topic with this

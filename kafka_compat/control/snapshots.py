@@ -79,7 +79,7 @@ class Snapshots:
         async with contextlib.AsyncExitStack() as stack:
             for broker in self._brokers:
                 # Prevent the creation and deletion of topics during the snapshot.
-                await stack.enter_async_context(broker.services.topics.lock)
+                await stack.enter_async_context(broker.services.topics.writes.alone())
             # Do not await in this loop, so that all state is saved at the same moment.
             of_time = json.dumps({"ahead_ms": self._hooks.travel.clock.ahead_ms}).encode()
             for broker in self._brokers:

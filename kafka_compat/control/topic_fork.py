@@ -63,7 +63,7 @@ async def fork_topic(
         problem = f"Replicas of {source} are on brokers in other processes: {sorted(away)}."
         raise KafkaError(ErrorCode.INVALID_REQUEST, problem)
     fork = _Fork(controller, services, known, name)
-    async with controller.topics.lock:
+    async with controller.topics.writes.alone():
         topic_rules.check_new_name(name, controller.metadata)
         await controller.store.put(znodes.unfinished_fork_path(name), None)
         try:

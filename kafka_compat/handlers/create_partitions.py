@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied
-from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
+from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX, TOPICS_AT_ONCE
 from kafka_compat.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
+    CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
@@ -25,15 +27,13 @@ async def create_partitions(
     ctx: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     counts = Counter(topic.name for topic in request.topics)
-    results: dict[str, CreatePartitionsTopicResult] = {}
     denied = Denied(ctx, Operation.ALTER, ResourceType.TOPIC)
     quotas = ctx.services.quotas
     mutation = None if quotas is None else quotas.mutation(ctx, _STRICT_SINCE)
     charge = None if mutation is None else mutation.charge
-    turn = await ctx.long_work.begin()
-    for topic in request.topics:
-        await turn.pause_if_due()
-        result = results[topic.name] = CreatePartitionsTopicResult(name=topic.name)
+
+    async def extended(topic: CreatePartitionsTopic) -> CreatePartitionsTopicResult:
+        result = CreatePartitionsTopicResult(name=topic.name)
         try:
             if counts[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
@@ -55,6 +55,16 @@ async def create_partitions(
             failure = as_kafka_error(error, f"CreatePartitions for topic {topic.name!r}")
             result.error_code = failure.code
             result.error_message = failure.message or None
+        return result
+
+    results: dict[str, CreatePartitionsTopicResult] = {}
+    turn = await ctx.long_work.begin()
+    for first in range(0, len(request.topics), TOPICS_AT_ONCE):
+        # Extend several topics concurrently, as in CreateTopics.
+        together = request.topics[first : first + TOPICS_AT_ONCE]
+        for result in await asyncio.gather(*map(extended, together)):
+            results[result.name] = result
+        await turn.pause_if_due()
     response = CreatePartitionsResponse(results=list(results.values()))
     if mutation is not None:
         response.throttle_time_ms = mutation.throttle_time_ms

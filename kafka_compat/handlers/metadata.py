@@ -25,7 +25,7 @@ from kafka_compat.handlers.authorization import (
 )
 from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
 from kafka_compat.long_work import Steps
-from kafka_compat.metadata.cache import NO_LEADER, MetadataCache, PartitionMetadata, TopicMetadata
+from kafka_compat.metadata.cache import NO_LEADER, MetadataCache, TopicMetadata
 from kafka_compat.metadata.topic_names import check_topic_name, is_internal
 from kafka_compat.protocol.messages.metadata import (
     MetadataRequest,
@@ -230,12 +230,12 @@ def _unknown(name: str | None, topic_id: UUID, code: ErrorCode) -> MetadataRespo
 def _topic(
     ctx: RequestContext, request: MetadataRequest, topic: TopicMetadata
 ) -> Steps[MetadataResponseTopic]:
-    cache = ctx.services.metadata
-    partitions = [_partition(cache, partition) for partition in topic.partitions[:_PARTITIONS_AT_ONCE]]
-    for first in range(_PARTITIONS_AT_ONCE, len(topic.partitions), _PARTITIONS_AT_ONCE):
-        yield None
-        some = topic.partitions[first : first + _PARTITIONS_AT_ONCE]
-        partitions += [_partition(cache, partition) for partition in some]
+    answers = ctx.services.metadata.answers
+    partitions: list[MetadataResponsePartition] | None = answers.get(topic.name)
+    if partitions is None:
+        partitions = yield from _partitions(ctx.services.metadata, topic)
+        # If the metadata has changed meanwhile, this object is no longer in use.
+        answers[topic.name] = partitions
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -245,19 +245,29 @@ def _topic(
     )
 
 
-def _partition(cache: MetadataCache, partition: PartitionMetadata) -> MetadataResponsePartition:
-    leader = cache.reachable_leader(partition)
-    return MetadataResponsePartition(
-        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader is None else ErrorCode.NONE,
-        partition_index=partition.partition,
-        # Omit a leader that this response does not list as a broker: kafka-python never recovers from an
-        # unknown leader.
-        leader_id=NO_LEADER if leader is None else leader,
-        leader_epoch=partition.leader_epoch,
-        replica_nodes=list(partition.replicas),
-        isr_nodes=list(partition.isr),
-        offline_replicas=cache.offline_replicas(partition),
-    )
+def _partitions(cache: MetadataCache, topic: TopicMetadata) -> Steps[list[MetadataResponsePartition]]:
+    """Describe the partitions of a topic. Equal lists of brokers share one object, to save memory."""
+    found: list[MetadataResponsePartition] = []
+    shared: dict[tuple[int, ...], list[int]] = {}
+    for number, partition in enumerate(topic.partitions, 1):
+        leader = cache.reachable_leader(partition)
+        replicas, isr, offline = partition.replicas, partition.isr, tuple(cache.offline_replicas(partition))
+        found.append(
+            MetadataResponsePartition(
+                error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader is None else ErrorCode.NONE,
+                partition_index=partition.partition,
+                # Omit a leader that this response does not list as a broker: kafka-python never recovers from
+                # an unknown leader.
+                leader_id=NO_LEADER if leader is None else leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=shared.get(replicas) or shared.setdefault(replicas, list(replicas)),
+                isr_nodes=shared.get(isr) or shared.setdefault(isr, list(isr)),
+                offline_replicas=shared.get(offline) or shared.setdefault(offline, list(offline)),
+            )
+        )
+        if number % _PARTITIONS_AT_ONCE == 0:
+            yield None
+    return found
 
 
 def _response(

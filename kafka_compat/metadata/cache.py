@@ -6,7 +6,7 @@ publishes them to the subscribers of the feed.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from kafka_compat.metadata.described import BrokerMetadata, PartitionMetadata, TopicMetadata
@@ -34,6 +34,8 @@ class MetadataCache:
         self.feed = MetadataFeed()
         self.generation = 0
         """Number of changes to the values in the cache."""
+        self.answers: dict[str, list[Any]] = {}
+        """The partitions of topics as the Metadata API describes them. Each change replaces this object."""
         self.controller_id = -1
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
@@ -82,8 +84,12 @@ class MetadataCache:
             self._by_collision_key[collision_key(topic.name)] = topic.name
         return old
 
-    def _remove(self, name: str) -> TopicMetadata | None:
+    def _changed(self) -> None:
         self.generation += 1
+        self.answers = {}
+
+    def _remove(self, name: str) -> TopicMetadata | None:
+        self._changed()
         old = self.topics.pop(name, None)
         if old is not None:
             self._names.pop(old.topic_id, None)
@@ -132,18 +138,18 @@ class MetadataChange:
         delta.broker_ids.update(each for each, broker in brokers.items() if known.get(each) != broker)
         known.clear()
         known.update(brokers)
-        self._cache.generation += 1
+        self._cache._changed()
 
     def set_controller(self, controller_id: int) -> None:
         if controller_id != self._cache.controller_id:
             self._cache.controller_id = controller_id
-            self._cache.generation += 1
+            self._cache._changed()
             self._delta.controller_changed = True
 
     def set_finalized_features_epoch(self, epoch: int) -> None:
         if epoch != self._cache.finalized_features_epoch:
             self._cache.finalized_features_epoch = epoch
-            self._cache.generation += 1
+            self._cache._changed()
             self._delta.features_changed = True
 
     def publish(self) -> None:

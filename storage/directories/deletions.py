@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+REMOVED_PER_RUN = 32
+
 
 class Deletions:
     """Pending deletions in one log directory, with their due times. `schedule` may be called from any thread,
@@ -21,6 +23,8 @@ class Deletions:
     def __init__(self, filesystem: Filesystem) -> None:
         self._filesystem = filesystem
         self._pending: deque[tuple[int, str]] = deque()
+        self.has_more = False
+        """Whether the last `run` ended early."""
 
     def schedule(self, path: str, due_ms: int) -> None:
         """Schedule the deletion of a file, or of a directory with its files, at `due_ms`."""
@@ -31,14 +35,21 @@ class Deletions:
         return {path.rpartition("/")[0] for _, path in list(self._pending)}
 
     def run(self, now_ms: int) -> Iterator[None]:
-        """Delete all due files, and yield after each file, because deleting a large file may take a while.
-        Failures are logged, and the next startup removes the remaining files.
+        """Delete due files and directories, and yield after each file, because deleting a large file may take
+        a while. If REMOVED_PER_RUN were deleted, `has_more` is true: the next run, after other jobs, deletes
+        more. Failures are logged, and the next startup removes the remaining files.
         """
+        self.has_more = False
+        removed = 0
         for _ in range(len(self._pending)):
+            if removed == REMOVED_PER_RUN:
+                self.has_more = True
+                return
             due_ms, path = self._pending.popleft()
             if due_ms > now_ms:
                 self._pending.append((due_ms, path))
                 continue
+            removed += 1
             try:
                 yield from _remove_in_steps(self._filesystem, path)
             except OSError as error:

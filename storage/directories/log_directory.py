@@ -113,6 +113,7 @@ class LogDirectory:
         # Share one bound method among all logs, because each access to a method creates a new object.
         self._take_truncation = self._on_truncation
         self._settle_submitted = False
+        self._removes_files = False
         self._log_start_waiters: deque[Done] = deque()
         self._release_waiters: dict[TopicPartition, list[Done]] = {}
         """Callbacks for partitions whose logs were moved to a different directory but are not removed yet."""
@@ -437,7 +438,20 @@ class LogDirectory:
         """Delete files and directories that are due, and retry unfinished truncations and removals."""
         if self._truncations or self._removals.is_waited_for:
             self._submit_settle()
-        self.worker.submit(lambda: self.deletions.run(now_ms), _logged)
+        if not self._removes_files:
+            self._remove_files(now_ms)
+
+    def _remove_files(self, now_ms: int) -> None:
+        """Delete due files in several jobs, so that other jobs do not wait until thousands are deleted."""
+
+        def done(error: Exception | None) -> None:
+            _logged(error)
+            self._removes_files = False
+            if self.deletions.has_more:
+                self._remove_files(now_ms)
+
+        self._removes_files = True
+        self.worker.submit(lambda: self.deletions.run(now_ms), done)
 
     def _submit(self, write: Callable[[], None]) -> None:
         if self.online:

@@ -69,6 +69,8 @@ class LogLoader:
         self._open_segments = open_segments
         self._deletions = deletions
         self._clock = clock
+        self._last_written: tuple[UUID | None, str] = None, ""
+        """The last topic ID written by `create`, and the path of its file."""
 
     def create(
         self, disk: Disk, directory: str, key: TopicPartition, topic_id: UUID | None, config: LogConfig
@@ -77,12 +79,14 @@ class LogLoader:
         self._filesystem.mkdir(directory)
         segment = self._segment(directory, 0, 0, config)
         segment.create()
-        producers = ProducerState(expiration_ms=config.producer_id_expiration_ms)
-        contents = LogContents([segment], 0, 0, producers, LeaderEpochs(), None)
-        log = Log(key, contents, config, disk, self._files(disk, directory), self._clock)
+        files = self._files(disk, directory)
         if topic_id is not None:
-            log.assign_topic_id(topic_id)
-        return log
+            known_id, known_path = self._last_written
+            files.write_topic_id(topic_id, known_path if topic_id == known_id else "")
+            self._last_written = topic_id, files.metadata_path
+        producers = ProducerState(expiration_ms=config.producer_id_expiration_ms)
+        contents = LogContents([segment], 0, 0, producers, LeaderEpochs(), topic_id)
+        return Log(key, contents, config, disk, files, self._clock)
 
     def load(
         self,

@@ -67,6 +67,14 @@ SENT_AT_ONCE = 200
 T = TypeVar("T")
 
 
+class Refused(RuntimeError):
+    """Error responses to some requests. `code` is the error code of the first of them."""
+
+    def __init__(self, count: int, code: int) -> None:
+        super().__init__(f"{count} requests failed, the first one with error {code}")
+        self.code = code
+
+
 class Wire:
     """A connection."""
 
@@ -265,7 +273,7 @@ def leaderless(wire: Wire) -> tuple[int, int, int]:
 def _check(codes: Iterator[int]) -> None:
     bad = [code for code in codes if code]
     if bad:
-        raise RuntimeError(f"{len(bad)} requests failed, the first one with error {bad[0]}")
+        raise Refused(len(bad), bad[0])
 
 
 def hold_connections(port: int, count: int) -> None:

@@ -44,7 +44,7 @@ class Controller:
         return outcome.written.get(PARTITION), outcome.conflicts.get(PARTITION)
 
     async def delete(self, topic: str) -> None:
-        await self.nodes.delete_topic(topic, self.epoch_znode_version)
+        await self.nodes.delete_topics([topic], self.epoch_znode_version)
 
 
 @pytest.fixture

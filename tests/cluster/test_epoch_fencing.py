@@ -217,7 +217,7 @@ async def test_a_replaced_controller_cannot_write(known: Known) -> None:
     with pytest.raises(Deposed):
         await nodes.write_states(effects.WriteStates(1, (write,), term.epoch_znode_version - 1))
     with pytest.raises(Deposed):
-        await nodes.delete_topic("t", term.epoch_znode_version - 1)
+        await nodes.delete_topics(["t"], term.epoch_znode_version - 1)
     assert await known.stored() == known.state
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.coordination.nodes import znodes
+from kafka_compat.coordination.store.journal import Journal
 from kafka_compat.coordination.store.metadata_store import Operation, Stat
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
@@ -46,6 +47,43 @@ async def test_many_topics_are_created_in_one_request(cluster: EmbeddedCluster) 
     response = await cluster.send(cluster.controller.broker_id, ApiKey.DELETE_TOPICS, 6, request)
     assert {topic.error_code for topic in response.responses} == {ErrorCode.NONE}
     await until(lambda: all(not broker.metadata.topics for broker in cluster.brokers.values()))
+
+
+async def test_many_topics_share_the_syncs_of_the_journal(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each change of a topic waits for a few syncs. On a slow disk, one topic after the other would take
+    seconds per hundred topics.
+    """
+    names = [f"topic-{number}" for number in range(60)]
+    syncs = 0
+    append = Journal.append
+
+    def counted(journal: Journal, lines: bytes) -> None:
+        nonlocal syncs
+        syncs += 1
+        append(journal, lines)
+
+    async def count(key: ApiKey, version: int, request: object) -> tuple[set[int], int]:
+        nonlocal syncs
+        syncs = 0
+        response = await cluster.send(cluster.controller.broker_id, key, version, request)
+        answers = getattr(response, {"CREATE_TOPICS": "topics", "DELETE_TOPICS": "responses"}[key.name])
+        assert len(answers) == len(names)
+        return {answer.error_code for answer in answers}, syncs
+
+    monkeypatch.setattr(Journal, "append", counted)
+    wanted = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names]
+    create_request = CreateTopicsRequest(topics=wanted, timeout_ms=10_000)
+    codes, syncs_to_create = await count(ApiKey.CREATE_TOPICS, 7, create_request)
+    assert codes == {ErrorCode.NONE}
+    delete_request = DeleteTopicsRequest(
+        topics=[DeleteTopicState(name=name) for name in names], timeout_ms=10_000
+    )
+    codes, syncs_to_delete = await count(ApiKey.DELETE_TOPICS, 6, delete_request)
+    assert codes == {ErrorCode.NONE}
+    assert syncs_to_create < 20
+    assert syncs_to_delete < 30
 
 
 async def delete(cluster: EmbeddedCluster, name: str) -> ErrorCode:
@@ -91,12 +129,16 @@ async def test_a_topic_is_created_despite_a_concurrent_change_of_its_settings_no
     store = cluster.controller.store
     multi = store.multi
 
+    async def at_first(operations: Sequence[Operation]) -> list[str | Stat | None]:
+        monkeypatch.setattr(store, "multi", after_another)
+        return await multi(operations)
+
     async def after_another(operations: Sequence[Operation]) -> list[str | Stat | None]:
         monkeypatch.setattr(store, "multi", multi)
         await (other.delete(path) if settings_go else other.create(path))
         return await multi(operations)
 
-    monkeypatch.setattr(store, "multi", after_another)
+    monkeypatch.setattr(store, "multi", at_first if settings_go else after_another)
     config = CreatableTopicConfig(name="retention.ms", value="7200000")
     wanted = CreatableTopic(name="t", num_partitions=1, replication_factor=3, configs=[config])
     assert await create(cluster, [wanted]) == [ErrorCode.NONE]

@@ -203,8 +203,9 @@ class World:
                     self.topics[topic.name] = written
                     self.lines.append(f"topic {topic.name}: {_topic(written)}")
                     self._watched.append(events.PartitionsChanged(written))
-                case DeleteTopicNodes(topic_name):
-                    self._delete(topic_name)
+                case DeleteTopicNodes(names):
+                    for topic_name in names:
+                        self._delete(topic_name)
                 case ClearDeletions(names):
                     self.deletions -= set(names)
                     self.lines.append(f"clear deletions {', '.join(names)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -47,6 +48,42 @@ def test_a_clean_shutdown_writes_kafkas_files_and_the_next_startup_scans_no_logs
     assert harness.log().topic_id == TOPIC_ID
     assert harness.log().flushed_end_offset == 7
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_logs_of_a_topic_share_one_file_with_its_id(tmp_path: Path) -> None:
+    """It takes less time to create a hard link than a file."""
+    harness = Harness(tmp_path)
+    other_id = UUID(int=7)
+    for partition in range(3):
+        harness.log(partition=partition)
+    harness.dirs.create("other", 0, other_id)
+    harness.dirs.delete("t", 0)
+    harness.log(partition=3)
+    paths = [tmp_path / f"t-{partition}" / checkpoints.PARTITION_METADATA for partition in (1, 2, 3)]
+    assert paths[0].samefile(paths[1])
+    assert not paths[0].samefile(tmp_path / "other-0" / checkpoints.PARTITION_METADATA)
+    harness.log(partition=1).assign_topic_id(other_id)
+    harness.crash()
+    assert {key: log.topic_id for key, log in harness.dirs.logs.items()} == {
+        ("t", 1): other_id,
+        ("t", 2): TOPIC_ID,
+        ("t", 3): TOPIC_ID,
+        ("other", 0): other_id,
+    }
+
+
+def test_each_log_has_a_file_with_its_topic_id_if_links_are_refused(tmp_path: Path) -> None:
+    """Some file systems have no hard links, and a file on ext4 has at most 65,000."""
+
+    class WithoutLinks(RealFilesystem):
+        def link(self, source: str, target: str) -> None:
+            raise PermissionError(errno.EPERM, "no hard links", target)
+
+    harness = Harness(tmp_path, filesystem=WithoutLinks())
+    harness.log()
+    harness.log(partition=1)
+    harness.crash()
+    assert [log.topic_id for log in harness.dirs.logs.values()] == [TOPIC_ID, TOPIC_ID]
 
 
 def test_after_a_kill_only_the_torn_end_of_a_log_is_truncated(tmp_path: Path) -> None:
@@ -373,6 +410,31 @@ def test_canceling_a_move_while_its_copy_is_being_closed_keeps_the_directory_onl
     assert not [path for path in Path(other).iterdir() if path.name.startswith("t-0")]
     append(log, batch(10))
     dirs.close()
+
+
+def test_a_deletion_does_not_wait_until_the_files_of_many_earlier_deletions_are_removed(
+    tmp_path: Path,
+) -> None:
+    """After the deletion of a topic with thousands of partitions, its files are removed for minutes."""
+    harness, worker = _stepped(tmp_path)
+    for partition in range(200):
+        harness.log(partition=partition)
+        harness.dirs.delete("t", partition)
+    worker.drain()
+    harness.log("last")
+    due_ms = harness.clock.ms + 100_000
+    harness.dirs.tick(due_ms)
+    harness.dirs.tick(due_ms)
+    deleted: list[Exception | None] = []
+    harness.dirs.delete("last", 0, deleted.append)
+    while not deleted:
+        assert worker.step()
+        while worker.hear():
+            pass
+    assert len(list(tmp_path.glob("t-*"))) > 100
+    worker.drain()
+    assert not list(tmp_path.glob("t-*"))
+    harness.dirs.close()
 
 
 def test_a_new_log_is_created_in_the_requested_directory(tmp_path: Path) -> None:
