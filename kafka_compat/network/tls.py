@@ -84,7 +84,8 @@ class TlsSocket:
     def recv(self, size: int) -> bytes:
         """Receive at most `size` decrypted bytes, like socket.recv."""
         room = self._scratch[:size]
-        return bytes(room[: self.recv_into(room)])
+        count = self.recv_into(room)
+        return bytes(room[:count])
 
     def recv_into(self, room: memoryview) -> int:
         """Receive decrypted bytes, like socket.recv_into. Return 0 at the end of the stream. `room` may be
