@@ -270,6 +270,9 @@ class Segment:
         """
         file = self._file or self._open()
         self.used = True
+        if self._indexes.stored:
+            # Load the indexes before they change, and before the write, because reading them may fail.
+            self._load_indexes()
         end = self.size_bytes + len(data)
         if end > self._reserved_bytes:
             self._reserve(end)

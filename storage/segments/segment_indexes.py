@@ -74,7 +74,11 @@ class SegmentIndexes:
     def add(
         self, last_offset: int, max_timestamp: int, position: int, size_bytes: int, interval_bytes: int
     ) -> bool:
-        """Register a batch. Return False if an index entry is due and the indexes must be loaded first."""
+        """Register a batch. Return False if an index entry is due and the indexes must be loaded first.
+
+        If the index files are complete (`stored`), the indexes must be loaded before the first batch.
+        Otherwise, the files would lack the new batches, and the largest timestamp the earlier ones.
+        """
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self._max_timestamp_offset = last_offset
