@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.servers import PROJECT
 
 _LATER = (
@@ -50,9 +48,8 @@ sys.exit(cli.main(sys.argv[1:]))
 """
 
 
-@pytest.mark.interpreted("compiled modules import the modules of their types")
 def test_a_new_broker_imports_no_module_for_partitions_before_its_first_response(tmp_path: Path) -> None:
-    program = f"import sys; sys.path[:0] = {[str(PROJECT), *sys.path]!r}\n{_PROGRAM}"
+    program = f"import sys; sys.path[:0] = {[*sys.path, str(PROJECT)]!r}\n{_PROGRAM}"
     with subprocess.Popen(
         [sys.executable, "-S", "-c", program, "serve", "--port=0", f"--override=log.dirs={tmp_path}"],
         stdout=subprocess.PIPE,
