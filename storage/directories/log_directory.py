@@ -111,6 +111,8 @@ class LogDirectory:
         self._take_truncation = self._on_truncation
         self._settle_submitted = False
         self._removes_files = False
+        self._newest: Log | None = None
+        """The log that was created last, if it still exists."""
         self._log_start_waiters: deque[Done] = deque()
         self._release_waiters: dict[TopicPartition, list[Done]] = {}
         """Callbacks for partitions whose logs were moved to a different directory but are not removed yet."""
@@ -186,16 +188,28 @@ class LogDirectory:
         RefusedForNow (NotSettled if `is_free` is false).
         """
         self._check_settled(key)
-        log = self.create_at(key, f"{self.path}/{directory_name(key)}", topic_id, config)
+        newest = self._newest
+        sibling = newest if newest is not None and newest.topic_id == topic_id else None
+        log = self.create_at(key, f"{self.path}/{directory_name(key)}", topic_id, config, sibling)
         self.adopt(key, log)
+        self._newest = log
         return log
 
-    def create_at(self, key: TopicPartition, path: str, topic_id: UUID | None, config: LogConfig) -> Log:
-        """Create an empty log at `path`, without checkpoint entries. Raises the same errors as `create`."""
+    def create_at(
+        self,
+        key: TopicPartition,
+        path: str,
+        topic_id: UUID | None,
+        config: LogConfig,
+        sibling: Log | None = None,
+    ) -> Log:
+        """Create an empty log at `path`, without checkpoint entries. Raises the same errors as `create`.
+        `sibling` is another log of the topic, if one is known.
+        """
         self.disk.check()
         self._check_vacant(path)
         try:
-            return self.loader.create(self.disk, path, key, topic_id, config)
+            return self.loader.create(self.disk, path, key, topic_id, config, sibling)
         except (OSError, RefusedForNow) as error:
             leftover = f"{self.path}/{unique_name(key, DELETE_SUFFIX)}"
             with contextlib.suppress(OSError):
@@ -261,7 +275,8 @@ class LogDirectory:
     def release(self, key: TopicPartition) -> None:
         """Remove the log from `logs` but keep its directory. The caller must call `remove` immediately."""
         self.checkpoints.leaving.add(key)
-        del self.logs[key]
+        if self.logs.pop(key) is self._newest:
+            self._newest = None
 
     def remove(self, log: Log, ending: str, due_ms: int | None, done: Done | None = None) -> str:
         """Close a log, rename its partition directory, and return the new path. The files are deleted at
@@ -332,6 +347,7 @@ class LogDirectory:
     def fail_waiters(self) -> None:
         """Call all waiting callbacks with the error of the failed disk."""
         self.logs.clear()
+        self._newest = None
         for item in list(self._truncations):
             item.log.truncations.all_done()
         self._removals.give_up(self.disk.failure)

@@ -67,21 +67,25 @@ class LogLoader:
         self._open_segments = open_segments
         self._deletions = deletions
         self._clock = clock
-        self._last_written: tuple[UUID | None, str] = None, ""
-        """The last topic ID written by `create`, and the path of its file."""
 
     def create(
-        self, disk: Disk, directory: str, key: TopicPartition, topic_id: UUID | None, config: LogConfig
+        self,
+        disk: Disk,
+        directory: str,
+        key: TopicPartition,
+        topic_id: UUID | None,
+        config: LogConfig,
+        sibling: Log | None = None,
     ) -> Log:
-        """Create an empty log in a new directory. Its first flush makes it durable. Raises OSError."""
+        """Create an empty log in a new directory. Its first flush makes it durable. `sibling` is another log
+        with the same topic ID, if one is known. Raises OSError.
+        """
         self._filesystem.mkdir(directory)
         segment = self._segment(directory, 0, 0, config)
         segment.create()
         files = self._files(disk, directory)
         if topic_id is not None:
-            known_id, known_path = self._last_written
-            files.write_topic_id(topic_id, known_path if topic_id == known_id else "")
-            self._last_written = topic_id, files.metadata_path
+            files.write_topic_id(topic_id, sibling.files.metadata_path if sibling is not None else "")
         producers = ProducerState(expiration_ms=config.producer_id_expiration_ms)
         contents = LogContents([segment], 0, 0, producers, LeaderEpochs(), topic_id)
         return Log(key, contents, config, disk, files, self._clock)
