@@ -230,12 +230,16 @@ def _unknown(name: str | None, topic_id: UUID, code: ErrorCode) -> MetadataRespo
 def _topic(
     ctx: RequestContext, request: MetadataRequest, topic: TopicMetadata
 ) -> Steps[MetadataResponseTopic]:
-    answers = ctx.services.metadata.answers
-    partitions: list[MetadataResponsePartition] | None = answers.get(topic.name)
+    cache = ctx.services.metadata
+    answers = cache.answers
+    partitions: list[MetadataResponsePartition] | None = None
+    if cache.topics.get(topic.name) is topic:
+        partitions = answers.get(topic.name)
     if partitions is None:
-        partitions = yield from _partitions(ctx.services.metadata, topic)
-        # If the metadata has changed meanwhile, this object is no longer in use.
-        answers[topic.name] = partitions
+        partitions = yield from _partitions(cache, topic)
+        # If the brokers have changed meanwhile, `answers` is no longer in use.
+        if cache.topics.get(topic.name) is topic:
+            answers[topic.name] = partitions
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,

@@ -35,7 +35,9 @@ class MetadataCache:
         self.generation = 0
         """Number of changes to the values in the cache."""
         self.answers: dict[str, list[Any]] = {}
-        """The partitions of topics as the Metadata API describes them. Each change replaces this object."""
+        """The partitions of topics as the Metadata API describes them. A change of a topic removes its entry,
+        and a change of the live brokers replaces this object.
+        """
         self.controller_id = -1
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
@@ -84,12 +86,9 @@ class MetadataCache:
             self._by_collision_key[collision_key(topic.name)] = topic.name
         return old
 
-    def _changed(self) -> None:
-        self.generation += 1
-        self.answers = {}
-
     def _remove(self, name: str) -> TopicMetadata | None:
-        self._changed()
+        self.generation += 1
+        self.answers.pop(name, None)
         old = self.topics.pop(name, None)
         if old is not None:
             self._names.pop(old.topic_id, None)
@@ -136,20 +135,23 @@ class MetadataChange:
         known, delta = self._cache.brokers, self._delta
         delta.removed_broker_ids.update(known.keys() - brokers.keys())
         delta.broker_ids.update(each for each, broker in brokers.items() if known.get(each) != broker)
+        if known.keys() != brokers.keys():
+            # Leaders and offline replicas depend on which brokers are alive.
+            self._cache.answers = {}
         known.clear()
         known.update(brokers)
-        self._cache._changed()
+        self._cache.generation += 1
 
     def set_controller(self, controller_id: int) -> None:
         if controller_id != self._cache.controller_id:
             self._cache.controller_id = controller_id
-            self._cache._changed()
+            self._cache.generation += 1
             self._delta.controller_changed = True
 
     def set_finalized_features_epoch(self, epoch: int) -> None:
         if epoch != self._cache.finalized_features_epoch:
             self._cache.finalized_features_epoch = epoch
-            self._cache._changed()
+            self._cache.generation += 1
             self._delta.features_changed = True
 
     def publish(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 
 import pytest
 
@@ -40,6 +41,18 @@ def test_a_table_has_one_row_per_workload_and_contains_only_ratios() -> None:
     assert "java-produce-100  2.00 (2.00–2.00)" in text
     assert "other" not in text
     assert "123456" not in text
+
+
+@pytest.mark.timeout(300)
+def test_the_speed_of_administration_is_compared() -> None:
+    """Here with the same broker in Apache Kafka's place, which starts faster."""
+    command = [sys.executable, "-m", "tests.bench.administration", "--json", "--before", str(PROJECT)]
+    command += ["--partitions", "100", "--pairs", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, cwd=PROJECT)
+    assert done.returncode == 0, done.stderr[-3000:]
+    results = json.loads(done.stdout)
+    assert {"first-group", "first-transaction", "create-many-topics", "delete-many-topics"} <= results.keys()
+    assert len(results["create-one-topic"]["seconds"]["pairs"]) == 1
 
 
 @pytest.mark.timeout(600)

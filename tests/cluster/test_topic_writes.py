@@ -43,7 +43,7 @@ class Writers:
     @staticmethod
     async def settle() -> None:
         for _ in range(10):
-            await asyncio.sleep(0)  # lets the tasks run
+            await asyncio.sleep(0)  # lets the tasks run until they wait
 
 
 async def test_different_topics_are_written_at_the_same_time() -> None:
