@@ -2,8 +2,6 @@
 Rate, TokenBucket and QuotaUtils. No I/O: callers pass the time, in ms of a monotonic clock.
 """
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 and of JAAS files (`SECTION { MODULE FLAG key="value" …; };`).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final, NamedTuple
 

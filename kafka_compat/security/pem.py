@@ -1,7 +1,5 @@
 """Extract certificates and private keys from PEM text. Other text is ignored, as in Kafka. No I/O."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

@@ -1,7 +1,5 @@
 """Mapping of certificate subjects to principals: ssl.principal.mapping.rules (KIP-371)."""
 
-from __future__ import annotations
-
 import logging
 import re
 from typing import Final, NamedTuple

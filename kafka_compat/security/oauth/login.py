@@ -2,8 +2,6 @@
 4.4), kept in memory, and renewed before it expires.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json
