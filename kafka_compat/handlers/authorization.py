@@ -5,10 +5,9 @@ Without an authorizer, every request is allowed, and a check costs only one look
 
 from typing import Final
 
+from kafka_compat.api.handler import RequestContext
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-
-from kafka_compat.api.handler import RequestContext
 
 OPERATIONS_NOT_ASKED: Final = -(2**31)
 """Value of the authorized operations if the client did not request them."""

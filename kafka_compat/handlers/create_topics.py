@@ -14,6 +14,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, cluster_allows
 from kafka_compat.long_work import batched
 from kafka_compat.metadata.config_manager import tell_of_no_effect
+from kafka_compat.metadata.topic_rules import Charge
 from kafka_compat.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -22,9 +23,6 @@ from kafka_compat.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
-
-from kafka_compat.metadata.topic_rules import Charge
-
 
 _OF_KRAFT = "__cluster_metadata"
 _NO_TOPIC_ID = UUID(int=0)

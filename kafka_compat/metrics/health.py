@@ -5,13 +5,12 @@ The routes require no authentication. Unlike the log, their responses name neith
 
 from collections.abc import Sequence
 
+from kafka_compat.broker import Broker
+from kafka_compat.broker.services import BrokerServices
 from kafka_compat.coordination.store.metadata_store import SessionState
 from kafka_compat.errors import ErrorCode
 from kafka_compat.http.routes import Answer, Call, NotNow, Route
 from kafka_compat.long_work import Steps, batched
-
-from kafka_compat.broker import Broker
-from kafka_compat.broker.services import BrokerServices
 
 
 class Health:

@@ -12,9 +12,7 @@ from itertools import islice
 from typing import Any, Final
 
 from kafka_compat.long_work import Steps, batched
-from kafka_compat.metrics.family import COUNTER
-
-from kafka_compat.metrics.family import Family, Sample
+from kafka_compat.metrics.family import COUNTER, Family, Sample
 
 _SCOPE: Final = "kafka_compat"
 _QUICK_COMPRESSION: Final = 1
