@@ -37,8 +37,7 @@ class Health:
     async def _ready(self, call: Call) -> Answer:
         reasons = []
         for broker in list(self._brokers):
-            found = await _reasons(broker)
-            reasons += [f"broker {broker.broker_id}: {reason}" for reason in found]
+            reasons += [f"broker {broker.broker_id}: {reason}" for reason in await _reasons(broker)]
         return NotNow({"ready": False, "reasons": reasons}) if reasons else {"ready": True}
 
 

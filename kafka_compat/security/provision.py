@@ -211,8 +211,7 @@ def provide(wish: Wish, now: datetime) -> Provision:
         folder = clients[name] = PurePath("clients", name)
         certificate = authority.issued.certificate.decode()
         access = Access(bootstrap, name, passwords[name], certificate, wish.folder / folder)
-        texts = client_files(access)
-        files.update({folder / file: text.encode() for file, text in texts.items()})
+        files.update({folder / file: text.encode() for file, text in client_files(access).items()})
     servers = []
     for number, address in enumerate(wish.advertised, 1):
         suffix = f"-{number}" if len(wish.advertised) > 1 else ""
