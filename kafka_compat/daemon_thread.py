@@ -1,7 +1,5 @@
 """Daemon threads for calls that may never return, such as calls to an HTTP server or a KDC."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

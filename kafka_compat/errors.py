@@ -1,7 +1,5 @@
 """Kafka's error codes (up to 4.1), and exceptions for client errors and failed startups."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 

@@ -10,15 +10,13 @@ without an HTTP listener need it too, tests call it without an event loop, and T
 do not block the event loop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import http.client
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 from urllib.parse import urljoin, urlsplit
 
 from kafka_compat.daemon_thread import in_daemon_thread
@@ -43,7 +41,7 @@ class Place(NamedTuple):
     url: str
     tls: ssl.SSLContext | None
 
-    def below(self, path: str) -> Place:
+    def below(self, path: str) -> Self:
         """Return this place with `path` appended to its URL."""
         return self._replace(url=self.url.rstrip("/") + path)
 

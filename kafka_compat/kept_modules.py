@@ -7,8 +7,6 @@ until the process exits, and imports from it. Apache Kafka keeps its jars open f
 libraries are not copied.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -11,8 +11,6 @@ Rules
 No I/O.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import TypeVar
 

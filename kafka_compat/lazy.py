@@ -1,7 +1,5 @@
 """A value created on first use, so that, for example, a broker without consumer groups starts sooner."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Generic, TypeVar
 

@@ -1,7 +1,5 @@
 """Command line and environment to run a module of this package in another process."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -8,8 +8,6 @@ Rules
    that, no task can be started.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """Clock interface of brokers and of the log store: time of day and monotonic time."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 

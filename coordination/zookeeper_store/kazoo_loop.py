@@ -6,8 +6,6 @@ guarantees for watches. kazoo's own handlers lose this order, because they use s
 responses.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket as sockets
@@ -161,7 +159,7 @@ class Result:
     may raise an error that replaces the result.
     """
 
-    def __init__(self, handler: LoopHandler) -> None:
+    def __init__(self, handler: "LoopHandler") -> None:
         self._handler = handler
         self.future: asyncio.Future[Any] = handler.loop.create_future()
         self.on_result: OnResult | None = None

@@ -1,8 +1,6 @@
 """Messages between the supervisor of `serve --processes N` and the process of each broker."""
 
-from __future__ import annotations
-
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from kafka_compat.config import TopicToCreate
 from kafka_compat.coordination.store.store_wire import Message
@@ -32,6 +30,6 @@ class Orders(NamedTuple):
         return [SERVE, *self]
 
     @classmethod
-    def decode(cls, message: list[Any]) -> Orders:
+    def decode(cls, message: list[Any]) -> Self:
         _, settings, topics, verbose = message
         return cls(settings, tuple(TopicToCreate(*topic) for topic in topics), verbose)

@@ -2,12 +2,10 @@
 version that client and broker support. It retries until a broker responds or default.api.timeout.ms passes.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from kafka_compat.client.connection import Connection
 from kafka_compat.client.connection_settings import (
@@ -208,7 +206,7 @@ class Cluster:
             self._connection(node_id, call)
             return self._versions[node_id]
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

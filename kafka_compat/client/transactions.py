@@ -31,8 +31,7 @@ class ListingFailed(KafkaError):
     """Raised if a broker fails to list its transactions."""
 
     def __init__(self, code: ErrorCode, node_id: int) -> None:
-        text = f"ListTransactions failed on broker {node_id}"
-        super().__init__(code, text)
+        super().__init__(code, f"ListTransactions failed on broker {node_id}")
         self.node_id = node_id
 
 

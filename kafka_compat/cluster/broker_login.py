@@ -1,7 +1,5 @@
 """SASL authentication of this broker to another broker."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 

@@ -3,8 +3,6 @@
 If a notification cannot be read or a change cannot be applied, later notifications are still processed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """Controller election: the winner creates /controller and gets a new controller epoch."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import NamedTuple
 

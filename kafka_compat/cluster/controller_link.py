@@ -1,7 +1,5 @@
 """Requests from this broker to the controller, retried if another broker becomes controller."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable

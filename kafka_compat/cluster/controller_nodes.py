@@ -7,8 +7,6 @@ A malformed node (MalformedNode) is logged and affects only the entity that it r
 nodes return the other nodes.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress

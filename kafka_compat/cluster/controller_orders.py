@@ -1,7 +1,5 @@
 """Handle the controller's requests to this broker: LeaderAndIsr, StopReplica and UpdateMetadata."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kafka_compat.cluster.first_metadata import FirstMetadata

@@ -13,8 +13,6 @@ Rules
    requested.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

@@ -3,17 +3,14 @@
 The statistics cover all terms of this broker.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
-if TYPE_CHECKING:
-    from kafka_compat.coordination.controller.machine import DeletionCounts
+from kafka_compat.coordination.controller.machine import DeletionCounts
 
 T = TypeVar("T")
 

@@ -3,8 +3,6 @@
 The versions match inter.broker.protocol.version 3.9 with ZooKeeper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 from uuid import UUID

@@ -9,8 +9,6 @@ Rules
 3. If the broker does not support a finalized feature of the cluster, it shuts down instead of registering.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

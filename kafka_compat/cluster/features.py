@@ -5,8 +5,6 @@ with ZooKeeper nor this broker has features that can be finalized. If the node c
 program has written it, and a broker that does not support the feature must not join the cluster.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Receipt of the first cluster metadata, for which startup waits."""
 
-from __future__ import annotations
-
 import asyncio
 
 FIRST_TOPICS_S = 2.0

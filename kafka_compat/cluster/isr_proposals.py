@@ -5,8 +5,6 @@ Every proposal gets a response, even after a failure. Without a response, a lead
 again, and its partition would stop committing records once a follower fails.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Requests from the controller to its own broker. They are handled in the process, without messages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import groupby
 from uuid import UUID

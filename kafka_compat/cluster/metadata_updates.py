@@ -1,20 +1,16 @@
 """Apply UpdateMetadata requests, from any controller, to the metadata cache."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from kafka_compat.coordination.controller.outcomes import LEADER_DURING_DELETE
 from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache, PartitionMetadata, TopicMetadata
-
-if TYPE_CHECKING:
-    from kafka_compat.protocol.messages.update_metadata import (
-        UpdateMetadataPartitionState,
-        UpdateMetadataRequest,
-        UpdateMetadataTopicState,
-    )
+from kafka_compat.protocol.messages.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
 
 _UNKNOWN = -1
 

@@ -1,7 +1,5 @@
 """Connections to other brokers, for occasional requests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from kafka_compat.cluster.broker_client import BrokerClient

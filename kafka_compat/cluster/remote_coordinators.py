@@ -2,8 +2,6 @@
 5 (KIP-890).
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from functools import partial

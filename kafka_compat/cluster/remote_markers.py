@@ -4,8 +4,6 @@ After any error, including a missing response, the coordinator retries, and the 
 When the metadata contains a new leader, the response from the former leader is no longer awaited.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial

@@ -5,8 +5,6 @@ Monitoring and the web console use this client occasionally. It has separate con
 broker does not delay other requests.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 

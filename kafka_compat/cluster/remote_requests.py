@@ -1,7 +1,5 @@
 """Encoding and sending of the controller's requests to other brokers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

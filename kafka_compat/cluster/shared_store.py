@@ -1,7 +1,5 @@
 """Shared metadata store of a cluster, in ZooKeeper or another process: sessions, cluster ID and broker ID."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 

@@ -5,8 +5,6 @@ of topics with the same name, or with names that collide (see `topic_names.colli
 other. `alone` waits until no topic is being written, and delays other writes.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

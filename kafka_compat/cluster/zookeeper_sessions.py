@@ -2,8 +2,6 @@
 broker's nodes.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from kafka_compat.cluster.shared_store import ConnectStore

@@ -5,8 +5,6 @@ Each new connection uses the current certificate files. If the files are unusabl
 are used.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import socket

@@ -109,9 +109,7 @@ class ConfigKey(NamedTuple):
             return "true" if value else "false"
         if isinstance(value, list):
             return ",".join(value)
-        if isinstance(value, float):
-            return _java_double(value)
-        return str(value)
+        return _java_double(value) if isinstance(value, float) else str(value)
 
     def refuse(self, text: str | None, reason: str) -> ConfigError:
         """Return a ConfigError for an invalid value. The message omits the value of a sensitive setting."""

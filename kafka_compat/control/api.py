@@ -1,7 +1,5 @@
 """Routes of the control API, version 1, for the brokers of one process."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

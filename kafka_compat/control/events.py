@@ -2,8 +2,6 @@
 They are detected by comparing groups, transactions and partitions before and after time advances.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

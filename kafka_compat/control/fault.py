@@ -1,7 +1,5 @@
 """Faults for single requests: an error, a closed connection, or a lost, changed or delayed response."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass

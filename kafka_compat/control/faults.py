@@ -1,7 +1,5 @@
 """HTTP routes of the control API for faults: create, list, await and delete rules."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -4,19 +4,15 @@ Records can be read from a full or slow disk, but not from a failed one. Files w
 the metadata journal, are not affected.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from kafka_compat.broker import Broker
 from kafka_compat.http.routes import NOT_FOUND, Answer, BadCall, Call, Route, integer
 from kafka_compat.storage.filesystem import Buffer, File, RealFilesystem
-
-if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
 
 
 class DiskFault(NamedTuple):

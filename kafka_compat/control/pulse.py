@@ -2,8 +2,6 @@
 response, timer and metadata change, not at intervals.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -1,17 +1,13 @@
 """Recording of clients' requests, and of the responses to them, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kafka_compat.api.caller import Session
+from kafka_compat.api.stages import Served, StagedContext
 from kafka_compat.http.routes import CONFLICT, Answer, BadCall, Call, Route
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.json_form import api_name, to_json
-
-if TYPE_CHECKING:
-    from kafka_compat.api.caller import Session
-    from kafka_compat.api.stages import Served, StagedContext
 
 _SIZE_MAX = 100_000
 """Maximum number of requests in a recording, which is kept in memory."""

@@ -1,7 +1,5 @@
 """Control API route that deletes all data between tests."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ The topics, groups and transactional IDs of a request are found by field names, 
 APIs.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """HTTP routes of the control API for snapshots: save and restore the entire state of the brokers."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

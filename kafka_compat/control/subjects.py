@@ -4,8 +4,6 @@
 responses. The partitions of a Fetch session (KIP-227) are part of each request in the session.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from uuid import UUID

@@ -8,8 +8,6 @@ Time advances from timer to timer. The next timer is not reached until the work 
 finished, so that timers set by timers also fire at the right time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import itertools

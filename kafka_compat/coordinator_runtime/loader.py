@@ -4,8 +4,6 @@ A log that is not compacted yet contains many records per key. All but the last 
 The loaded state is the same as after replaying every record in order (see the rules in `runtime.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, ReplayedBatch

@@ -4,8 +4,6 @@ A machine does no I/O and has no clock. Events carry the time, and each returns 
 changes the state that is stored in the log; see `runtime.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar

@@ -1,7 +1,5 @@
 """Coordinator log on the partitions of an internal topic that this broker leads."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final

@@ -2,8 +2,6 @@
 `__transaction_state`. All brokers compute the same partition.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 

@@ -23,8 +23,6 @@ Rules
 7. When a machine is unloaded, its pending writes fail. It responds to its other requests and is removed.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Scheduler of a coordinator: a monotonic clock, timers, and cooperative long-running work."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol

@@ -1,7 +1,5 @@
 """One shard of a coordinator: a partition of its internal topic, with its machines and pending appends."""
 
-from __future__ import annotations
-
 from collections import deque
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -25,7 +23,7 @@ class RunningMachine(Generic[M]):
 
     __slots__ = ("alarm", "key", "machine", "shard")
 
-    def __init__(self, key: str, machine: M, shard: Shard[M]) -> None:
+    def __init__(self, key: str, machine: M, shard: "Shard[M]") -> None:
         self.key = key
         self.machine = machine
         self.shard = shard

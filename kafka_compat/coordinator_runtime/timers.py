@@ -1,7 +1,5 @@
 """Deadlines of a coordinator, all served by one timer of its scheduler."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable
 
@@ -16,7 +14,7 @@ class Deadline:
 
     __slots__ = ("_timers", "at_ms", "callback")
 
-    def __init__(self, timers: Timers, at_ms: int, callback: Callable[[], None]) -> None:
+    def __init__(self, timers: "Timers", at_ms: int, callback: Callable[[], None]) -> None:
         self._timers = timers
         self.at_ms = at_ms
         self.callback: Callable[[], None] | None = callback

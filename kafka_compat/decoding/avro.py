@@ -99,9 +99,7 @@ def _check_items(schema: Any, named: Mapping[str, Any]) -> None:
         if kind in ("record", "error"):
             fields: list[Any] = each["fields"]
             return sum(least_bytes(field["type"], within) for field in fields)
-        if kind in within:
-            return 1
-        return least_bytes(named[kind], (*within, kind))
+        return 1 if kind in within else least_bytes(named[kind], (*within, kind))
 
     def check(each: Any) -> None:
         if isinstance(each, list):

@@ -5,8 +5,6 @@ is passed to the callback of its request, immediately or when the records that i
 Each callback is called exactly once, even if this broker loses the shard or shuts down.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple

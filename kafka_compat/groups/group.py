@@ -8,8 +8,6 @@ Rules
 - A group without members and offsets is deleted when its last offset expires, or by a DeleteGroups request.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 

@@ -2,8 +2,6 @@
 that replace their previous member ID (KIP-345, KIP-814). The rules are in `rebalance.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 

@@ -12,8 +12,6 @@ Rules
 - Offsets with a commit in progress or an open transaction do not expire.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection, Iterable
 from typing import NamedTuple

@@ -28,8 +28,6 @@ Rules
 Events and their responses have the same order as in Kafka 3.9.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from struct import error as StructError
 from struct import unpack_from

@@ -6,8 +6,6 @@ values can be read. Other types of keys belong to groups of the newer protocols 
 ignored.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from kafka_compat.groups.requests import OffsetAndMetadata

@@ -1,7 +1,5 @@
 """Deadlines of one group, as data: the group sets them, and the runtime reads the earliest one."""
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ OffsetCommit and OffsetFetch version 0 have no coordinator: any broker accepts t
 text under /consumers/GROUP/offsets/TOPIC/PARTITION. They never expire, and their groups are not listed.
 """
 
-from __future__ import annotations
-
 import logging
 
 from kafka_compat.coordination.nodes import znodes

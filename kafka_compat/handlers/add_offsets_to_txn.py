@@ -4,8 +4,6 @@ The partition of `__consumer_offsets` that stores the group is added to the tran
 later, a replaced producer gets PRODUCER_FENCED (KIP-588).
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode, KafkaError

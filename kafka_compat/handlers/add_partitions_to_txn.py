@@ -5,8 +5,6 @@ later versions, partition leaders send batches of transactions. They verify that
 transaction before they append to it or, for producers of transaction.version 2, add the partition (KIP-890).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Final

@@ -1,7 +1,5 @@
 """AllocateProducerIds (API key 67): the controller assigns a broker its next producer ID block (KIP-730)."""
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode

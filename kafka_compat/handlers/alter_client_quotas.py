@@ -1,7 +1,5 @@
 """AlterClientQuotas (API key 49, KIP-546): store quotas and notify all brokers."""
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import KafkaError

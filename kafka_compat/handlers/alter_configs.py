@@ -1,7 +1,5 @@
 """AlterConfigs (API key 33): replace a resource's settings. Deprecated by KIP-339, but used by AKHQ."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 

@@ -2,8 +2,6 @@
 identifies topics by ID; version 3 includes broker epochs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from uuid import UUID
 

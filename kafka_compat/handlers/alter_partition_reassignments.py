@@ -2,8 +2,6 @@
 by the controller.
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordination.controller.effects import ReassignmentReply
 from kafka_compat.coordination.controller.events import ReassignmentRequested

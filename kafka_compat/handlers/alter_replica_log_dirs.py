@@ -3,8 +3,6 @@
 Error code 0 means that a move has started. DescribeLogDirs reports its progress.
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError

@@ -1,7 +1,5 @@
 """AlterUserScramCredentials (API key 51, KIP-554): set and delete users' SCRAM credentials."""
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.messages.alter_user_scram_credentials import (

@@ -3,15 +3,11 @@
 Without an authorizer, every request is allowed, and a check costs only one lookup.
 """
 
-from __future__ import annotations
+from typing import Final
 
-from typing import TYPE_CHECKING, Final
-
+from kafka_compat.api.handler import RequestContext
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-
-if TYPE_CHECKING:
-    from kafka_compat.api.handler import RequestContext
 
 OPERATIONS_NOT_ASKED: Final = -(2**31)
 """Value of the authorized operations if the client did not request them."""

@@ -2,8 +2,6 @@
 controller; other brokers return STALE_CONTROLLER_EPOCH, as in Kafka.
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordination.controller.effects import ControlledShutdownReply
 from kafka_compat.coordination.controller.events import ControlledShutdownRequested

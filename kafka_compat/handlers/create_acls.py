@@ -1,7 +1,5 @@
 """CreateAcls (API key 30): add ACLs. Without an authorizer, each ACL fails with SECURITY_DISABLED."""
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.acl_requests import member, refuse_unknown, require_acls

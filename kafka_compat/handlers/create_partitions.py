@@ -1,7 +1,5 @@
 """CreatePartitions (API key 37): add partitions to topics. Each topic succeeds or fails individually."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 

@@ -3,12 +3,9 @@ effective settings, version 6 reports an exceeded quota for created partitions (
 returns the topic ID.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafka_compat.api.handler import RequestContext, handler
@@ -17,6 +14,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, cluster_allows
 from kafka_compat.long_work import batched
 from kafka_compat.metadata.config_manager import tell_of_no_effect
+from kafka_compat.metadata.topic_rules import Charge
 from kafka_compat.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -25,10 +23,6 @@ from kafka_compat.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
-
-if TYPE_CHECKING:
-    from kafka_compat.metadata.topic_rules import Charge
-
 
 _OF_KRAFT = "__cluster_metadata"
 _NO_TOPIC_ID = UUID(int=0)

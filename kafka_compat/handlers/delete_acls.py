@@ -1,7 +1,5 @@
 """DeleteAcls (API key 31): delete matching ACLs. Without an authorizer, it fails with SECURITY_DISABLED."""
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.handlers.acl_requests import (
     codes_of,

@@ -1,7 +1,5 @@
 """DeleteGroups (API key 42, KIP-229): delete empty groups and their committed offsets."""
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode

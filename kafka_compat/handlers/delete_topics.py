@@ -1,7 +1,5 @@
 """DeleteTopics (API key 20): delete topics by name or, in version 6 and later, by topic ID (KIP-516)."""
 
-from __future__ import annotations
-
 import asyncio
 from uuid import UUID
 

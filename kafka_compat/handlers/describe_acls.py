@@ -1,7 +1,5 @@
 """DescribeAcls (API key 29): list ACLs. Without an authorizer, it fails with SECURITY_DISABLED."""
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.acl_requests import (

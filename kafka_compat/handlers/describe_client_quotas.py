@@ -1,7 +1,5 @@
 """DescribeClientQuotas (API key 48, KIP-546): return the stored quotas that match a filter."""
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError

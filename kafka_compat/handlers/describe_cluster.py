@@ -2,8 +2,6 @@
 type (KIP-919).
 """
 
-from __future__ import annotations
-
 from collections.abc import Coroutine
 from typing import Any
 

@@ -2,8 +2,6 @@
 version 3 adds types and documentation (KIP-569).
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.config.synonyms import ConfigEntry, ConfigSource
 from kafka_compat.error_mapping import as_kafka_error, config_message

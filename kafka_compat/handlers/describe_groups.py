@@ -4,8 +4,6 @@ Version 3 can request the authorized operations, and version 4 adds static membe
 later, an unknown group is an error (KIP-1043); in earlier versions, it is returned with the state "Dead".
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import GroupState

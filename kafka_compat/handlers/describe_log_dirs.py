@@ -2,8 +2,6 @@
 in progress. Version 4 adds disk space (KIP-827).
 """
 
-from __future__ import annotations
-
 import os
 
 from kafka_compat.api.handler import RequestContext, handler

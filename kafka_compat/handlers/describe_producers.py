@@ -3,8 +3,6 @@
 Followers respond, too, because tools inspect the state of a specific broker.
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, refusal

@@ -1,7 +1,5 @@
 """DescribeTopicPartitions (API key 75): return topics and partitions in pages, ordered by name (KIP-966)."""
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, allowed_operations

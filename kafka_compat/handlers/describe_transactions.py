@@ -1,7 +1,5 @@
 """DescribeTransactions (API key 65): the state of transactional IDs coordinated by this broker (KIP-664)."""
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied

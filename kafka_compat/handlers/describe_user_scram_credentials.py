@@ -1,7 +1,5 @@
 """DescribeUserScramCredentials (API key 50, KIP-554): the SCRAM mechanisms of users, without secrets."""
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import KafkaError

@@ -2,8 +2,6 @@
 controller; other brokers return NOT_CONTROLLER for each partition, as in Kafka.
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.controller_wire import partitions_of
 from kafka_compat.coordination.controller.effects import ElectionReply

@@ -6,8 +6,6 @@ In version 5, each EndTxn increments the epoch, and the response contains the ne
 are used up, a new producer ID (KIP-890 part 2).
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from kafka_compat.api.handler import RequestContext, handler

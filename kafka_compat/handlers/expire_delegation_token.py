@@ -2,8 +2,6 @@
 its owner or a renewer.
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.handlers.token_requests import tokens_for

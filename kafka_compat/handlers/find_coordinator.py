@@ -4,8 +4,6 @@ Version 1 adds transactional IDs, and version 4 accepts several keys in one requ
 `__consumer_offsets` and `__transaction_state` are created at the first request that needs them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Coroutine
 from contextlib import suppress
 from typing import Any, Final, NamedTuple

@@ -4,12 +4,11 @@ interval.
 Served only if the broker accepts pushed metrics. As in Kafka, no authorization is required.
 """
 
-from __future__ import annotations
-
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID
 
+from kafka_compat.api.caller import Caller
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.get_telemetry_subscriptions import (
@@ -17,13 +16,8 @@ from kafka_compat.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsResponse,
 )
 from kafka_compat.storage.records.kinds import CompressionType
+from kafka_compat.telemetry.service import ClientTelemetry
 from kafka_compat.telemetry.subscriptions import Client
-
-if TYPE_CHECKING:
-    from kafka_compat.api.caller import Caller
-    from kafka_compat.api.handler import RequestContext
-    from kafka_compat.telemetry.service import ClientTelemetry
-
 
 _COMPRESSION_TYPES: Final = [
     CompressionType.ZSTD,

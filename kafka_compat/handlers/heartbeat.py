@@ -2,8 +2,6 @@
 Version 3 adds static members (KIP-345).
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.handlers.authorization import require
 from kafka_compat.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

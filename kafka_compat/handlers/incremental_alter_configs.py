@@ -1,7 +1,5 @@
 """IncrementalAlterConfigs (API key 44, KIP-339): change, extend or delete individual settings."""
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import KafkaError
 from kafka_compat.handlers.alter_configs import alter_each

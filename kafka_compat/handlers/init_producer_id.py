@@ -6,8 +6,6 @@ transaction is aborted and the epoch is incremented, which fences all older prod
 producer gets PRODUCER_FENCED.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 from kafka_compat.api.handler import RequestContext, handler

@@ -5,8 +5,6 @@ Version 1 adds the rebalance timeout (KIP-62), and version 4 adds the ID with wh
 reason for joining (KIP-800) and `skip_assignment` (KIP-814), respectively.
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.groups.requests import Join, JoinResult

@@ -3,8 +3,6 @@ partition succeeds or fails individually. An old broker epoch is rejected with S
 controller epoch or leader epoch with STALE_CONTROLLER_EPOCH.
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.leader_and_isr import Key, states_of
 from kafka_compat.errors import ErrorCode

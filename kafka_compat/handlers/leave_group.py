@@ -4,8 +4,6 @@ Version 3 accepts several members, and identifies static members by their instan
 (KIP-345). Version 5 adds a reason for leaving (KIP-800).
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.groups.requests import LeaveResult, Leaving

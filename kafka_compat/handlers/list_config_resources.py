@@ -5,8 +5,6 @@ the requested types, or all types if the request contains none (KIP-1142). In th
 settings.
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode

@@ -4,8 +4,6 @@ Version 4 adds a filter for states (KIP-518), and version 5 adds a filter for ty
 this broker have the type "classic".
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.handlers.authorization import Denied, cluster_allows
 from kafka_compat.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse

@@ -1,7 +1,5 @@
 """ListPartitionReassignments (API key 46, KIP-455): return reassignments. Served only by the controller."""
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.controller_wire import partitions_of
 from kafka_compat.coordination.controller.effects import ReassignmentsReply

@@ -4,8 +4,6 @@ Version 1 adds a filter for the minimum duration in ms (KIP-994), and version 2 
 the ID (KIP-1152).
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied

@@ -5,8 +5,6 @@ for each partition, and versions 2 to 4 have one expiry time for all partitions.
 (KIP-320), and version 7 adds static members (KIP-345). The response has an error code for each partition.
 """
 
-from __future__ import annotations
-
 from collections.abc import Coroutine
 from typing import Any
 

@@ -1,7 +1,5 @@
 """OffsetDelete (API key 47, KIP-496): delete a group's offsets for topics to which no member subscribes."""
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode

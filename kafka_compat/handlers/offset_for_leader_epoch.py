@@ -2,8 +2,6 @@
 followers detect truncation (KIP-101, KIP-320).
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied, cluster_allows

@@ -3,8 +3,6 @@
 Metrics are decompressed and parsed in another thread. As in Kafka, no authorization is required.
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.handlers.get_telemetry_subscriptions import client_of, forget_at_the_end
 from kafka_compat.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse

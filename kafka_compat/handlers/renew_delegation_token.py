@@ -1,7 +1,5 @@
 """RenewDelegationToken (API key 39, KIP-48): extend a token, at the request of its owner or a renewer."""
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import as_kafka_error
 from kafka_compat.handlers.token_requests import tokens_for

@@ -2,8 +2,6 @@
 without SASL, a request gets ILLEGAL_SASL_STATE, and the connection stays open, as in Kafka.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from kafka_compat.api.handler import RequestContext, handler

@@ -3,8 +3,6 @@ data. An old broker epoch is rejected with STALE_BROKER_EPOCH, an old controller
 STALE_CONTROLLER_EPOCH, and an old leader epoch with FENCED_LEADER_EPOCH.
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.leader_and_isr import stops_of
 from kafka_compat.errors import ErrorCode

@@ -4,8 +4,6 @@ Version 3 adds static members (KIP-345), and version 5 adds the protocol type an
 of the group (KIP-559).
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode

@@ -2,8 +2,6 @@
 has no features to finalize (KIP-584). Served only by the controller.
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
 from kafka_compat.handlers.authorization import require_cluster

@@ -3,8 +3,6 @@ in Metadata responses. An old broker epoch is rejected with STALE_BROKER_EPOCH, 
 STALE_CONTROLLER_EPOCH.
 """
 
-from __future__ import annotations
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.metadata_updates import update_of
 from kafka_compat.handlers.authorization import require_cluster

@@ -5,8 +5,6 @@ marker twice is harmless; a marker from a replaced coordinator is rejected. Vers
 transaction.version, so that a late marker never ends a later transaction (KIP-1228).
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from kafka_compat.api.handler import RequestContext, handler

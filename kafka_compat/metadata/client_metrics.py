@@ -3,19 +3,14 @@
 The definitions of these settings are imported on first use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from kafka_compat.config import ConfigKey
 from kafka_compat.config.synonyms import ConfigEntry, ConfigSource, Synonym, type_number
+from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata.incremental_changes import Change, Operation
-
-if TYPE_CHECKING:
-    from kafka_compat.config import ConfigKey
-    from kafka_compat.coordination.store.metadata_store import MetadataStore
 
 
 async def names(store: MetadataStore) -> list[str]:

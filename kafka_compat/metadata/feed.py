@@ -5,8 +5,6 @@ in the order of subscription, and must return quickly. If a subscriber changes t
 subscribers receive its delta after the current one.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping

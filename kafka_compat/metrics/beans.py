@@ -3,8 +3,6 @@
 Counts of several brokers in one process are summed, as dashboards sum the counts of a cluster's brokers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final
 

@@ -144,12 +144,9 @@ def loading(view: ClusterView, beans: Beans) -> None:
         made = services.coordinators.transactions.made
         of_transactions += [] if made is None else made.load_times_ms
     for type_name, times_ms in ((GROUPS, of_groups), (TRANSACTIONS, of_transactions)):
-        beans.attribute(type_name, "partition-load-time-avg", _average(times_ms))
+        average_ms = sum(times_ms) / len(times_ms) if times_ms else math.nan
+        beans.attribute(type_name, "partition-load-time-avg", average_ms)
         beans.attribute(type_name, "partition-load-time-max", max(times_ms, default=math.nan))
-
-
-def _average(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else math.nan
 
 
 def _group_manager(name: str) -> Bean:

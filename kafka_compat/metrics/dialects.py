@@ -9,8 +9,6 @@ confluent     Confluent's jmx-monitoring-stacks, whose names Grafana Cloud also 
               kafka_server_brokertopicmetrics_messagesinpersec
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Final, NamedTuple

@@ -4,10 +4,8 @@ A family may have a sample for each of ten thousand partitions. The samples are 
 is read once and may compute samples lazily. Samples of one partition share their labels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 GAUGE: Final = "gauge"
 COUNTER: Final = "counter"
@@ -33,11 +31,11 @@ class Labels:
         """The labels in Prometheus's text format: empty, or such as `{topic="t"}`."""
 
     @classmethod
-    def of(cls, labels: Mapping[str, str]) -> Labels:
+    def of(cls, labels: Mapping[str, str]) -> Self:
         """Create labels, sorted by name."""
         return cls(tuple(sorted(labels.items())))
 
-    def with_number(self, name: str, number: int) -> Labels:
+    def with_number(self, name: str, number: int) -> "Labels":
         """Return these labels (at least one) with an additional label. Optimized for many partitions."""
         found, value = Labels.__new__(Labels), str(number)
         found.pairs = ((name, value), *self.pairs)

@@ -3,19 +3,14 @@
 The routes require no authentication. Unlike the log, their responses name neither topics nor directories.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from kafka_compat.broker import Broker
+from kafka_compat.broker.services import BrokerServices
 from kafka_compat.coordination.store.metadata_store import SessionState
 from kafka_compat.errors import ErrorCode
 from kafka_compat.http.routes import Answer, Call, NotNow, Route
 from kafka_compat.long_work import Steps, batched
-
-if TYPE_CHECKING:
-    from kafka_compat.broker import Broker
-    from kafka_compat.broker.services import BrokerServices
 
 
 class Health:
@@ -42,8 +37,7 @@ class Health:
     async def _ready(self, call: Call) -> Answer:
         reasons = []
         for broker in list(self._brokers):
-            found = await _reasons(broker)
-            reasons += [f"broker {broker.broker_id}: {reason}" for reason in found]
+            reasons += [f"broker {broker.broker_id}: {reason}" for reason in await _reasons(broker)]
         return NotNow({"ready": False, "reasons": reasons}) if reasons else {"ready": True}
 
 

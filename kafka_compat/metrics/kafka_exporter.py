@@ -105,8 +105,7 @@ class KafkaExporter:
         return self._families()
 
     def _families(self) -> Iterator[Family]:
-        brokers = self._view.metadata.brokers
-        count = [(NO_LABELS, len(brokers))]
+        count = [(NO_LABELS, len(self._view.metadata.brokers))]
         yield Family("kafka_brokers", GAUGE, "Number of Brokers in the Kafka Cluster.", count)
         yield Family("kafka_broker_info", GAUGE, "Information about the Kafka Broker.", self._addresses())
         yield from self._topics.families()

@@ -4,8 +4,6 @@ A timer runs every INTERVAL_S; a delay of more than STALL_S is a stall. Counters
 the rates of the last minute.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import deque

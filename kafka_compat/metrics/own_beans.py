@@ -1,21 +1,17 @@
 """Metrics that Kafka does not have, and the process metrics of Prometheus's client libraries."""
 
-from __future__ import annotations
-
 import os
 import resource
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.long_work import Steps
 from kafka_compat.metrics.beans import Beans
+from kafka_compat.metrics.cluster_view import RunningBroker
 from kafka_compat.metrics.dialects import Bean
 from kafka_compat.metrics.family import COUNTER, GAUGE
-
-if TYPE_CHECKING:
-    from kafka_compat.metrics.cluster_view import RunningBroker
-    from kafka_compat.metrics.loop_watch import LoopWatch
+from kafka_compat.metrics.loop_watch import LoopWatch
 
 _PROC: Final = Path("/proc/self")
 _BOOTED: Final = Path("/proc/stat")

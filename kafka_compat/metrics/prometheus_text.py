@@ -3,8 +3,6 @@
 prometheus-client is too slow for the number of samples: see the figures in docs/design/decisions/0015.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Final
 

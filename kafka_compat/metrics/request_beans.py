@@ -1,24 +1,20 @@
 """Kafka's metrics for requests, topic traffic, and client quotas."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_compat.api.request_counts import CONSUMER, FOLLOWER, Times
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
+from kafka_compat.metrics.cluster_view import RunningBroker
 from kafka_compat.metrics.dialects import NO_TAGS, Bean, Tags
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.json_form import api_name
 from kafka_compat.quotas.client_quota_manager import CHANGES, FETCH, PRODUCE, TIME, Used
-
-if TYPE_CHECKING:
-    from kafka_compat.metrics.cluster_view import RunningBroker
-    from kafka_compat.quotas.precedence import Owner
-    from kafka_compat.replication.counts import TopicCounts
+from kafka_compat.quotas.precedence import Owner
+from kafka_compat.replication.counts import TopicCounts
 
 _COLUMNS: Final[Mapping[str, str]] = {
     "TotalTimeMs": "total",

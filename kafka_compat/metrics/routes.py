@@ -1,7 +1,5 @@
 """GET /metrics and GET /public_metrics, for Prometheus."""
 
-from __future__ import annotations
-
 from kafka_compat.http.routes import UNAVAILABLE, Answer, BadCall, Call, Route, Stream
 from kafka_compat.metrics.cluster_view import NoBrokerRuns
 from kafka_compat.metrics.prometheus_text import CONTENT_TYPE

@@ -5,19 +5,14 @@ gauges and untyped metrics become gauges, as OpenTelemetry's specification requi
 Numbers are always doubles, as in Prometheus, so that the type of a series does not depend on its values.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafka_compat.long_work import Steps, batched
-from kafka_compat.metrics.family import COUNTER
-
-if TYPE_CHECKING:
-    from kafka_compat.metrics.family import Family, Sample
+from kafka_compat.metrics.family import COUNTER, Family, Sample
 
 _SCOPE: Final = "kafka_compat"
 _QUICK_COMPRESSION: Final = 1

@@ -4,8 +4,6 @@ The output of a macro or a `call` block is a single chunk. Rows are therefore ne
 plain HTML in templates that extend or include other templates.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime

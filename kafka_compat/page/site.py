@@ -117,10 +117,8 @@ class Site:
         ]
         for view in VIEWS:
             routes += self._of_view(view)
-        for action in ACTIONS:
-            routes.append(self._of_action(action))
-        for download in DOWNLOADS:
-            routes.append(self._of_download(download))
+        routes += map(self._of_action, ACTIONS)
+        routes += map(self._of_download, DOWNLOADS)
         routes.append(self._route("GET", ROOT + "/{unknown}", self._not_found))
         return routes
 

@@ -1,7 +1,5 @@
 """A request to the web console, the API that views use, and the kinds of views."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
@@ -113,7 +111,7 @@ class Visit:
         self.body = body
         self.may_write = may_write
 
-    def later(self) -> Visit:
+    def later(self) -> "Visit":
         """Return this visit with the cluster's current state, for background work. Raises NoBrokerRuns."""
         cluster = self.observed.cluster()
         return Visit(cluster, self.rights, self.observed, self.query, self.body, may_write=self.may_write)

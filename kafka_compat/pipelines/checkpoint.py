@@ -39,6 +39,5 @@ def _logged(checkpoint: Path, batch_id: int) -> Offsets:
 
 
 def _json_at_end(data: bytes) -> Offsets:
-    begin = data.index(b"{")
-    topics = json.loads(data[begin:])
+    topics = json.loads(data[data.index(b"{") :])
     return {topic: {int(p): offset for p, offset in parts.items()} for topic, parts in topics.items()}

@@ -10,8 +10,6 @@ brokers are exempt. For requests with acks=0, only the bytes count.
 The recent usage and throttle times of each client are available for metrics (see `used`).
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol
@@ -169,7 +167,7 @@ class Enforcement:
             self._note(ctx, self._longest(), throttle_ms)
         return throttle_ms
 
-    def mutation(self, ctx: Asking, strict_since: int | None) -> Mutation:
+    def mutation(self, ctx: Asking, strict_since: int | None) -> "Mutation":
         """Return the quota for a request that changes topics. The quota is strict in version `strict_since`
         and later, or in no version if `strict_since` is None.
         """

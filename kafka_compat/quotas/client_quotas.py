@@ -4,8 +4,6 @@ The format of the quotas under /config/users, /config/clients and /config/ips, a
 as in Kafka; `client_quota_manager` enforces them. A name of None stands for the default entity.
 """
 
-from __future__ import annotations
-
 import logging
 import socket
 from asyncio import get_running_loop

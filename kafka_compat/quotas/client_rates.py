@@ -1,7 +1,5 @@
 """Usage rates and limits of clients for one kind of quota. Only clients with a quota are measured. No I/O."""
 
-from __future__ import annotations
-
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator

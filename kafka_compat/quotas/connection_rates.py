@@ -5,8 +5,6 @@ of a client address is exceeded, its connections are rejected and do not count. 
 measured.
 """
 
-from __future__ import annotations
-
 from kafka_compat.quotas.rates import RateTable, SampledRate, Windows, throttle_time_ms
 
 UNLIMITED = 2**31 - 1

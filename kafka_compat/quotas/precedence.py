@@ -9,8 +9,6 @@ All clients of a user share quotas 3 and 6, and all users of a client ID share q
 quotas apply to one client ID of one user.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 ANY = ""

@@ -2,8 +2,6 @@
 Rate, TokenBucket and QuotaUtils. No I/O: callers pass the time, in ms of a monotonic clock.
 """
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 from collections.abc import Callable
@@ -166,16 +164,12 @@ def throttle_time_ms(rate: float, bound: float, window_ms: int) -> int:
 
 def refill_time_ms(tokens: float, rate: float) -> int:
     """Return the time in ms until a balance of `tokens` is no longer negative, or 0 if it is not negative."""
-    if tokens >= 0:
-        return 0
-    return java_round(-tokens / rate * 1000 if rate else math.inf)
+    return 0 if tokens >= 0 else java_round(-tokens / rate * 1000 if rate else math.inf)
 
 
 def java_round(value: float) -> int:
     """Return the result of Java's Math.round, limited to the range of a long."""
-    if value >= _LONG_MAX:
-        return _LONG_MAX
-    return math.floor(value + 0.5)
+    return _LONG_MAX if value >= _LONG_MAX else math.floor(value + 0.5)
 
 
 def java_int(value: int) -> int:

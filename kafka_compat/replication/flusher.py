@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_compat.storage.errors import RefusedForNow, StorageError
@@ -95,13 +96,9 @@ class _Rounds:
                 if isinstance(error, RefusedForNow):
                     self._loop.call_later(RETRY_S, again, target, callback)
                 elif error is None and target.is_settling and not target.closed:
-                    _flush_when_truncated(again, target, callback)
+                    target.truncations.when_none(partial(again, target, callback))
                 else:
                     callback(error)
-
-
-def _flush_when_truncated(request: Callable[[Log, Callback], None], target: Log, callback: Callback) -> None:
-    target.truncations.when_none(lambda: request(target, callback))
 
 
 def _flush_all(logs: list[Log], errors: dict[Log, Exception]) -> None:

@@ -1,7 +1,5 @@
 """State of one partition that this broker follows."""
 
-from __future__ import annotations
-
 from enum import Enum
 from uuid import UUID
 

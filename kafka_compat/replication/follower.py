@@ -27,8 +27,6 @@ Rules
 5. A throttled replica that is not in sync is omitted from requests while the quota is exceeded.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Requests from a follower to its leader: Fetch and ListOffsets. No I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -7,8 +7,6 @@ Rules
    of the old session, so that the leader closes that session.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """Notifications that this broker became or is no longer leader of a partition (see `metadata/feed.py`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 LeaderListener = Callable[[str, int], None]

@@ -10,8 +10,6 @@ Rules
    fetch offset. If there is nothing to fetch, or after a failure, the fetcher's task sends the next request.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque
@@ -95,7 +93,7 @@ class ReplicaFetchers:
     def __len__(self) -> int:
         return len(self._fetchers)
 
-    def running(self) -> list[tuple[int, int, ReplicaFetcher]]:
+    def running(self) -> "list[tuple[int, int, ReplicaFetcher]]":
         """Return the leader ID, index and fetcher of each active fetcher."""
         return [(leader, number, fetcher) for (leader, number), fetcher in self._fetchers.items()]
 

@@ -4,8 +4,6 @@ Callbacks run while another client's records are appended. If a callback fails, 
 not affect the append.
 """
 
-from __future__ import annotations
-
 import heapq
 import logging
 from collections.abc import Callable, Sequence

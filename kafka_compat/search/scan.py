@@ -4,22 +4,18 @@ Scans run in another thread, since decompression and iteration are slow. Transac
 With read_committed, records of aborted transactions are skipped as well.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.client.consumed import whole_batches
+from kafka_compat.protocol.buffers import Buffer
 from kafka_compat.search.matching import Match
 from kafka_compat.storage.errors import CorruptRecord, StorageError
 from kafka_compat.storage.records.batch import BatchHeader, crc_ok
 from kafka_compat.storage.records.kinds import ControlRecordType
 from kafka_compat.storage.records.legacy import records_of
 from kafka_compat.storage.records.records import Header, Record, control_record_type, iter_body, records_body
-
-if TYPE_CHECKING:
-    from kafka_compat.protocol.buffers import Buffer
 
 WHOLE: Final = 1 << 62
 """Value of `kept_bytes` that keeps records entirely."""

@@ -118,9 +118,7 @@ class Search:
     def _to_read(self) -> _Stream | None:
         """Return the stream to read next (rule 1), or None if no stream needs to be read."""
         waiting = [each for each in self._streams if not each.seen and not each.is_done]
-        if not waiting:
-            return None
-        return min(waiting, key=self._edge)
+        return min(waiting, key=self._edge, default=None)
 
     def _edge(self, stream: _Stream) -> tuple[bool, int]:
         if stream.edge_ms is None:

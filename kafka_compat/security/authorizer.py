@@ -3,8 +3,6 @@
 `ctx.services.authorizer` is the broker's authorizer. If it is None, every request is allowed.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import Final, Protocol
 

@@ -1,7 +1,5 @@
 """Mapping between Java's names of cipher suites (the names in the RFCs) and OpenSSL's names."""
 
-from __future__ import annotations
-
 import re
 import ssl
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Reader of DER (X.690), limited to what key stores and certificate names require. No I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 

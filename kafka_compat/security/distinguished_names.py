@@ -3,8 +3,6 @@
 Principals are derived from these names. ACLs written for Kafka match only if every character is the same.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from kafka_compat.security import der

@@ -6,8 +6,6 @@ cluster, so that later changes and deletions persist; the metadata store records
 no passwords, only values derived from them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

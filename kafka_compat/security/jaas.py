@@ -2,8 +2,6 @@
 and of JAAS files (`SECTION { MODULE FLAG key="value" …; };`).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final, NamedTuple
 
@@ -85,8 +83,7 @@ def _sections(text: str) -> dict[str, str]:
     sections: dict[str, str] = {}
     name, parts, position = None, [""], 0
     for match in _IN_FILE.finditer(text):
-        start = match.start()
-        parts[-1] += text[position:start]
+        parts[-1] += text[position : match.start()]
         position = match.end()
         if match["quoted"]:
             parts[-1] += match["quoted"]

@@ -3,8 +3,6 @@
 Most of the syntax is the same. Differences are translated, and unsupported constructs are rejected.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -4,8 +4,6 @@ Java's behavior is the only specification of these formats. All numbers are big-
 requires `cryptography`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import struct

@@ -1,10 +1,8 @@
 """Mapping of Kerberos principals to short names by sasl.kerberos.principal.to.local.rules."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 _NAME: Final = re.compile(r"([^/@]*)(?:/([^/@]*))?@([^/@]*)")
 _RULE: Final = re.compile(
@@ -28,7 +26,7 @@ class KerberosName(NamedTuple):
     realm: str | None
 
     @classmethod
-    def parse(cls, text: str) -> KerberosName:
+    def parse(cls, text: str) -> Self:
         """Parse a principal. Raises NoName if it is malformed."""
         match = _NAME.fullmatch(text)
         if match is not None:

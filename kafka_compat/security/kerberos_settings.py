@@ -1,7 +1,5 @@
 """The Kerberos settings of a listener: sasl.kerberos.*, and the options of Java's Krb5LoginModule."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Final
 

@@ -4,8 +4,6 @@ Except for PEM, the content rather than the setting determines the format, as in
 PKCS12 for any file name. This module is imported only if a listener uses TLS.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias, cast
 

@@ -1,7 +1,5 @@
 """Principals: the authenticated identity of a client."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -4,8 +4,6 @@ The files contain a certificate authority, a certificate for each broker, users 
 settings for the brokers and for each kind of client. No I/O, except for random numbers.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import re
@@ -13,7 +11,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import PurePath
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -140,7 +138,7 @@ class Address(NamedTuple):
     port: int
 
     @classmethod
-    def parse(cls, text: str) -> Address:
+    def parse(cls, text: str) -> Self:
         """Parse `HOST:PORT`, with brackets around an IPv6 address. Raises WishError if it is invalid."""
         host, _, port = text.rpartition(":")
         if host.startswith("[") and host.endswith("]"):
@@ -213,8 +211,7 @@ def provide(wish: Wish, now: datetime) -> Provision:
         folder = clients[name] = PurePath("clients", name)
         certificate = authority.issued.certificate.decode()
         access = Access(bootstrap, name, passwords[name], certificate, wish.folder / folder)
-        texts = client_files(access)
-        files.update({folder / file: text.encode() for file, text in texts.items()})
+        files.update({folder / file: text.encode() for file, text in client_files(access).items()})
     servers = []
     for number, address in enumerate(wish.advertised, 1):
         suffix = f"-{number}" if len(wish.advertised) > 1 else ""

@@ -1,7 +1,5 @@
 """A SCRAM credential derived from a password (RFC 5802), in Kafka's storage format."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

@@ -4,8 +4,6 @@ Credentials are stored as in Kafka, next to the user's quotas under /config/user
 logins. The store contains no passwords, only values derived from passwords.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence

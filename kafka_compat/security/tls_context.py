@@ -6,8 +6,6 @@ so that no session outlives an expired or replaced certificate. While a listener
 replaced only as allowed by KIP-226 and KIP-978. This module is imported only if a listener uses TLS.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import ssl
@@ -101,7 +99,7 @@ class TlsContext:
         """Return whether a store's file has been modified or replaced since this object was created."""
         return _stamps(self.settings) != self._stamps
 
-    def renewed(self, settings: TlsSettings) -> TlsContext:
+    def renewed(self, settings: TlsSettings) -> "TlsContext":
         """Return the context for new connections: this object if nothing has changed, or a new one with the
         stores in `settings`, read from their files. All other settings require a restart. Raises ConfigError
         if the new stores are invalid or, by Kafka's rules (KIP-226), not allowed while the listener runs.

@@ -1,10 +1,8 @@
 """TLS settings of one listener: Kafka's ssl.* settings, with all checks that do not require files."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
-from typing import Final, Literal, NamedTuple, cast
+from typing import Final, Literal, NamedTuple, Self, cast
 
 from kafka_compat.config import BrokerConfig, ConfigError, Listener
 from kafka_compat.config.listener_config import ListenerConfig
@@ -70,7 +68,7 @@ class TlsSettings(NamedTuple):
     own: frozenset[str]
 
     @classmethod
-    def of(cls, config: BrokerConfig, listener: Listener) -> TlsSettings:
+    def of(cls, config: BrokerConfig, listener: Listener) -> Self:
         """Return a listener's TLS settings. Raises ConfigError, with Kafka's message, if they are invalid."""
         settings = config.for_listener(listener.name)
         return cls(

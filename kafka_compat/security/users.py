@@ -1,7 +1,5 @@
 """In-memory cache of SCRAM credentials, so that logins never wait for the metadata store."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 

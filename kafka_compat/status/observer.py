@@ -302,8 +302,7 @@ def _with_ends(group: Group, ends: dict[TopicPartition, int]) -> Group:
 
 def _parts(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     for start in range(0, len(names), size):
-        end = start + size
-        yield names[start:end]
+        yield names[start : start + size]
 
 
 def _reason(error: Exception) -> str:

@@ -17,8 +17,6 @@ Rules
 No I/O: callers pass the time in milliseconds of a monotonic clock.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple

@@ -5,8 +5,6 @@ notified of it: after a notification in /config/changes for an unknown entity ty
 notifications. Each change therefore also writes the parent node, which kafka-compat brokers watch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from urllib.parse import unquote
 

@@ -2,8 +2,6 @@
 of one client (KIP-714). No I/O.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple

@@ -3,8 +3,6 @@
 This package does not import broker code: brokers run in processes, and the simulation imports code on demand.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from kafka_compat.testing.broker import BrokerFailed, KafkaBroker, KafkaCluster

@@ -70,7 +70,8 @@ class BrokerProcess:
         settings = {**self.settings, "log.dirs": self._folder.path}
         command = own_processes.command("kafka_compat", "serve", "--ephemeral", "--stop-at-eof", "--json")
         for name, value in settings.items():
-            command += ["--override", f"{name}={_text(value)}"]
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            command += ["--override", f"{name}={text}"]
         self._child = subprocess.Popen(
             [*command, *self._arguments],
             stdin=subprocess.PIPE,
@@ -147,10 +148,6 @@ class BrokerProcess:
     def _failed(self, what: str) -> BrokerFailed:
         said = self.log.strip()[-_LOG_TAIL_CHARACTERS:]
         return BrokerFailed(f"{what}\n{said}" if said else what)
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _LOWEST, _HIGHEST = 10_000, 30_000

@@ -1,7 +1,5 @@
 """Python client for the control API of a broker under test."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -71,7 +69,7 @@ class Control:
             kept.append(recorded())
             self.ask("DELETE", "/recording")
 
-    def fault(self, *, api: str | None = None, **how: Any) -> Fault:
+    def fault(self, *, api: str | None = None, **how: Any) -> "Fault":
         """Inject a fault into requests until the returned Fault, a context manager, is removed.
 
         Criteria: `api` ("Produce", "OffsetCommit", …), `client_id`, `broker`, `topic`, `partition`, `group`,

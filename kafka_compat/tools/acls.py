@@ -73,9 +73,8 @@ def pattern_of(text: str) -> str:
 
 def operation_of(text: str) -> str:
     """Return the operation with this name, or UNKNOWN if there is none."""
-    upper = text.upper()
     names = {name.replace("_", ""): name for name in OPERATIONS}
-    return names.get(upper, "UNKNOWN")
+    return names.get(text.upper(), "UNKNOWN")
 
 
 def principal_of(text: str) -> str:

@@ -1,7 +1,5 @@
 """kafka-consumer-groups: list, describe and delete groups, and reset their offsets."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

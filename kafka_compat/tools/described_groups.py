@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from kafka_compat.client.cluster import Cluster
 from kafka_compat.client.groups import DEAD, EMPTY, Description, committed_offsets, describe_group
 from kafka_compat.client.leaders import LATEST, leaders_of, list_offsets
-from kafka_compat.client.partitions import TopicPartition
+from kafka_compat.client.partitions import TopicPartition, by_topic
 from kafka_compat.lag import records_behind
 from kafka_compat.tools import show
 from kafka_compat.tools.chosen_groups import awaited, groups_meant
@@ -173,10 +173,7 @@ def _or_missing(value: object) -> str:
 
 
 def _assignment(partitions: Iterable[TopicPartition]) -> str:
-    by_topic: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        by_topic.setdefault(topic, []).append(number)
-    listed = (f"{topic}:{show.joined(sorted(numbers))}" for topic, numbers in by_topic.items())
+    listed = (f"{topic}:{show.joined(sorted(numbers))}" for topic, numbers in by_topic(partitions).items())
     return ";".join(sorted(listed)) or _MISSING
 
 

@@ -337,8 +337,7 @@ def _batch_with(log: bytes, position: int, offset: int, path: str) -> tuple[int,
     """Return (last offset, largest timestamp) of the batch with `offset`, or (-1, -1) if there is none."""
     for start, header in batches(log, position, len(log), path):
         if header.last_offset >= offset:
-            end = start + header.size_bytes
-            batch = log[start:end]
+            batch = log[start : start + header.size_bytes]
             return header.last_offset, max(record.timestamp for record in records_of(batch))
     return -1, -1
 

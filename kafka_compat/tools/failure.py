@@ -1,7 +1,5 @@
 """Errors of commands. Each has the name of a Java exception, which users and scripts search for."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time
@@ -16,7 +14,7 @@ _ERRORS: Final = os.path.join(os.path.dirname(__file__), "errors.txt")
 class Failure(Exception):
     """A failed command. `kind` is the fully qualified class name of the Java exception."""
 
-    def __init__(self, kind: str, message: str | None, cause: Failure | None = None) -> None:
+    def __init__(self, kind: str, message: str | None, cause: "Failure | None" = None) -> None:
         super().__init__(kind if message is None else f"{kind}: {message}")
         self.kind = kind
         self.message = message

@@ -4,12 +4,10 @@ A command's help file in `help/` also defines its flags: `--flag <Type: what>` h
 is an optional argument, and a preceding `*` makes the flag required. The first line describes the command.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn, Self
 
 from kafka_compat.tools.failure import Failure
 
@@ -60,9 +58,7 @@ class Options:
                 self._given[name] = ",".join(self._given[name]).split(",")
 
     @classmethod
-    def or_usage(
-        cls, command: str, arguments: list[str], also: str = "", lists: Sequence[str] = ()
-    ) -> Options:
+    def or_usage(cls, command: str, arguments: list[str], also: str = "", lists: Sequence[str] = ()) -> Self:
         """Parse the command line. If joptsimple would reject it, exit with the error and the help."""
         try:
             return cls(command, arguments, also, lists)

@@ -49,7 +49,8 @@ def read_plan(text: str) -> Plan:
     plan = Plan([], {})
     for item in map(json_input.fields, json_input.items(top.get("partitions", []))):
         topic, index = json_input.field(item, "topic", str), json_input.field(item, "partition", int)
-        replicas = [_integer(each) for each in json_input.field(item, "replicas", list, "JSON array")]
+        brokers = json_input.field(item, "replicas", list, "JSON array")
+        replicas = [int(json_input.field({"it": each}, "it", int)) for each in brokers]
         folders = item.get("log_dirs", [_ANY] * len(replicas))
         if len(folders) != len(replicas):
             raise failed(
@@ -69,10 +70,6 @@ def _checked_version(value: Any) -> dict[str, Any]:
     if version != 1:
         raise admin_error(f"Not supported version field value {version}")
     return top
-
-
-def _integer(value: Any) -> int:
-    return int(json_input.field({"it": value}, "it", int))
 
 
 def _twice(items: Sequence[Any]) -> list[Any]:

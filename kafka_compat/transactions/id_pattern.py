@@ -5,8 +5,6 @@ only used to parse a pattern. A nondeterministic automaton matches it by followi
 RE2, which Kafka uses. Look-around and backreferences are not supported, as in RE2.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 import string

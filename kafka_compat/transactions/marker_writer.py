@@ -1,7 +1,5 @@
 """Interface through which the transaction coordinator writes markers to partitions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 

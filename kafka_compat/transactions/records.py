@@ -4,8 +4,6 @@ Keys are TransactionLogKey v0. Values are TransactionLogValue v0, as Kafka 3.9 w
 transaction.version is 1 or later, or if v0 lacks a field for the stored data (KIP-890). Kafka 3.9 reads both.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The status of a transactional ID, and the outputs of its state machine, as plain values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple

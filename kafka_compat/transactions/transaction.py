@@ -21,10 +21,8 @@ Rules
 The table `BEFORE` contains the transitions, each with the states in which it may begin.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from kafka_compat.coordinator_runtime import coordinator_log
 from kafka_compat.coordinator_runtime.coordinator_log import is_committed
@@ -130,7 +128,7 @@ class Transaction:
     @classmethod
     def new(
         cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int, version: int = 0
-    ) -> Transaction:
+    ) -> Self:
         """Return the state machine of a new ID. InitProducerId then assigns epoch 0."""
         transaction = cls(transactional_id, version)
         transaction.status = Status(producer_id, NO_EPOCH, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)

@@ -6,8 +6,6 @@ transaction. For a producer of transaction.version 2, it asks the coordinator to
 marker or a new leader epoch of the partition arrives before the response, the response is ignored.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -109,7 +107,7 @@ class Verifications:
         *,
         knows_abortable: bool,
         adds: bool,
-    ) -> Verification:
+    ) -> "Verification":
         """Verify the partitions in which the transaction has no records yet. The verification completes
         immediately if the coordinator is local and has nothing to write. With `adds`, the partitions are
         added to the transaction. While an earlier transaction is ending, this is retried for a short time.
@@ -132,7 +130,7 @@ class Verifications:
             verification.answer({})
         return verification
 
-    def _ask(self, question: _Question, verification: Verification) -> None:
+    def _ask(self, question: _Question, verification: "Verification") -> None:
         self._coordinators.ask(
             question.transactional_id,
             question.identity,
@@ -141,14 +139,14 @@ class Verifications:
             adds=question.adds,
         )
 
-    def _answered(self, question: _Question, verification: Verification, found: PartitionErrors) -> None:
+    def _answered(self, question: _Question, verification: "Verification", found: PartitionErrors) -> None:
         loop = asyncio.get_running_loop()
         if ErrorCode.CONCURRENT_TRANSACTIONS in found.values() and loop.time() < question.deadline_s:
             loop.call_later(_ADD_AGAIN_S, self._ask, question, verification)
         else:
             verification.answer(found)
 
-    def refuse(self, partitions: Iterable[TopicPartition], error: ErrorCode) -> Verification:
+    def refuse(self, partitions: Iterable[TopicPartition], error: ErrorCode) -> "Verification":
         """Return a verification that fails with `error`."""
         verification = Verification(self.leader_epoch, NO_PRODUCER_ID, 0, list(partitions), True)
         verification.answer(dict.fromkeys(partitions, error))

@@ -1,7 +1,5 @@
 """Statistics of the log cleaner's last runs, as in Kafka's metrics. No I/O."""
 
-from __future__ import annotations
-
 from kafka_compat.storage.compaction.cleaner_job import CleanedGroup, CleaningJob
 from kafka_compat.storage.compaction.offset_map import SLOT_BYTES
 from kafka_compat.storage.log.cleaning import DirtyPart

@@ -12,8 +12,6 @@ Rules
 4. A full collection also runs every minute, when the loop is idle.
 """
 
-from __future__ import annotations
-
 import gc
 from typing import Any, Final
 

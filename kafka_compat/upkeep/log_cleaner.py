@@ -10,8 +10,6 @@ Rules
 4. The clean offset of a log is recorded after its new files are durable.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -166,7 +164,7 @@ class LogCleaner:
         for child in list(self._running.values()):
             child.kill(wait=True)
 
-    def group_ready(self, child: _Child, group: CleanedGroup) -> None:
+    def group_ready(self, child: "_Child", group: CleanedGroup) -> None:
         """Install a cleaned segment."""
         child.cleaning.copied(group)
         key = child.log.topic, child.log.partition
@@ -178,7 +176,7 @@ class LogCleaner:
             logger.info("Stopped cleaning %s-%d: its log has changed; retrying later", *key)
             child.kill()
 
-    def finished(self, child: _Child, done: CleaningDone) -> None:
+    def finished(self, child: "_Child", done: CleaningDone) -> None:
         """Record a log's clean offset. It is checkpointed after the cleaned segments are durable."""
         child.cleaning.ended(done.key_count, self._clock.monotonic_ms())
         self.stats.last = child.cleaning
@@ -188,14 +186,14 @@ class LogCleaner:
         logger.info("Cleaned %s-%d up to offset %d", *key, done.end_offset)
         self._log_dirs.checkpoint_clean_offsets(flush_before=log)
 
-    def failed(self, child: _Child, reason: str, *, may_try_again: bool) -> None:
+    def failed(self, child: "_Child", reason: str, *, may_try_again: bool) -> None:
         """Log a failed cleaning. If it must not be retried, skip the log until the broker restarts."""
         later = "retrying later" if may_try_again else "not retrying"
         logger.error("Could not clean %s-%d: %s; %s", child.log.topic, child.log.partition, reason, later)
         if not may_try_again:
             self._uncleanable.add(child.log)
 
-    def exited(self, child: _Child) -> None:
+    def exited(self, child: "_Child") -> None:
         """Handle the exit of a child process, and start the next cleaning that is due."""
         key = child.log.topic, child.log.partition
         del self._running[key]

@@ -15,8 +15,6 @@ Rules, as in Apache Kafka
    of its messages must be kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar

@@ -5,8 +5,6 @@ are reported. The job never changes an existing file. The caller then either rep
 new files (`storage.log.cleaning`) or removes the new files.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -82,7 +80,7 @@ class CleaningJob:
         return json.dumps(asdict(self)).encode()
 
     @classmethod
-    def decode(cls, content: bytes) -> CleaningJob:
+    def decode(cls, content: bytes) -> "CleaningJob":
         """Decode a job from its JSON object."""
         fields = json.loads(content)
         fields["segments"] = tuple(SegmentSource(**segment) for segment in fields["segments"])
@@ -207,7 +205,7 @@ class _Cleaning:
             writer = None
 
     def _clean_into(
-        self, writer: _CleanedSegment, group: Sequence[SegmentSource], cleaner: BatchCleaner
+        self, writer: "_CleanedSegment", group: Sequence[SegmentSource], cleaner: BatchCleaner
     ) -> None:
         for segment in group:
             tombstones_stay = segment.modified_ms > self._legacy_horizon_ms
@@ -287,8 +285,7 @@ class _CleanedSegment:
         content = memoryview(b"".join(self._pending))
         self._throttle(len(content))
         while content:
-            written_bytes = self._file.write(content)
-            content = content[written_bytes:]
+            content = content[self._file.write(content) :]
         self._pending = []
         self._pending_bytes = 0
 

@@ -6,8 +6,6 @@ client requests need. It reads its job as JSON from the file descriptor and writ
 without data. When the broker exits, the pipe closes, and this process exits before it writes another file.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

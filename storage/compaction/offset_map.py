@@ -5,8 +5,6 @@ table of slots takes 24 bytes per key, as in Apache Kafka, so a log with many ke
 `OffsetMap` starts with the dictionary and switches to slots when the dictionary is full.
 """
 
-from __future__ import annotations
-
 import hashlib
 import mmap
 import struct
@@ -49,7 +47,7 @@ class OffsetMap:
         self._tombstones = array("q")
         self._use(_Dictionary(memory_bytes))
 
-    def _use(self, table: _Dictionary | _Slots) -> None:
+    def _use(self, table: "_Dictionary | _Slots") -> None:
         self._table = table
         self.get = table.get
 
@@ -132,7 +130,7 @@ class _Dictionary:
     def offsets(self) -> Iterable[int]:
         return self._offsets.values()
 
-    def into_slots(self, memory_bytes: int, load_factor: float) -> _Slots | None:
+    def into_slots(self, memory_bytes: int, load_factor: float) -> "_Slots | None":
         """Move all entries to a new slot table. Return None if the new table would have too few slots.
 
         `memory_bytes` is the limit for both tables together.

@@ -10,8 +10,6 @@ Rules, as in Apache Kafka
    files are removed, and finally the `.swap` suffix. After a crash, the loader undoes or completes the swap.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ is returned. A lookup is a generator as in `timestamp_lookup`. It finds the batc
 reads the records only if the header does not contain the timestamp.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 
 from kafka_compat.storage.errors import CorruptRecord

@@ -13,13 +13,11 @@ A batch is written only if it passes `check`, which applies these rules:
 `apply` records a written batch without these checks, because followers and restarting brokers replay a log.
 """
 
-from __future__ import annotations
-
 import struct
 from collections import deque
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from kafka_compat.storage.errors import (
     CorruptFile,
@@ -330,7 +328,7 @@ class ProducerState:
         return bytes(encoded)
 
     @classmethod
-    def decode_snapshot(cls, content: bytes, *, expiration_ms: int = EXPIRATION_MS) -> ProducerState:
+    def decode_snapshot(cls, content: bytes, *, expiration_ms: int = EXPIRATION_MS) -> Self:
         """Decode a `.snapshot` file. Raises CorruptFile if it is invalid."""
         try:
             version, crc, count = _SNAPSHOT_HEAD.unpack_from(content)

@@ -1,7 +1,5 @@
 """Web console pages for groups: the list, and one group with its members, partitions and lag."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping
@@ -161,7 +159,7 @@ class Ages:
         self._lags = lags
 
     @staticmethod
-    async def of(visit: Visit) -> Ages:
+    async def of(visit: Visit) -> "Ages":
         """Query the leaders in other processes, and return the current lag of groups."""
         cluster = visit.cluster
         return Ages(visit, GroupLags(cluster, visit.observed.times, await remote_lags(cluster)))

@@ -1,7 +1,5 @@
 """Change the offsets of a group: first show a plan, then commit it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
@@ -105,7 +103,7 @@ async def act(visit: Visit) -> Done:
     )
 
 
-def _meant(visit: Visit, positions: Positions) -> list[TopicPartition]:
+def _meant(visit: Visit, positions: "Positions") -> list[TopicPartition]:
     name, given = fields.text(visit.body, "topic"), fields.text(visit.body, "partitions")
     if not name:
         if given:
@@ -166,7 +164,7 @@ def _ends(extent: Extent | str) -> tuple[int | None, int | None, str]:
     return (None, None, extent) if isinstance(extent, str) else (*extent, "")
 
 
-async def _data(visit: Visit, group_id: str, positions: Positions, steps: Iterable[Step]) -> dict[str, Any]:
+async def _data(visit: Visit, group_id: str, positions: "Positions", steps: Iterable[Step]) -> dict[str, Any]:
     partitions = (
         {
             "topic": each.topic,

@@ -4,8 +4,6 @@ The audit log is the logger `kafka.authorizer.logger`, as in Kafka. Denied opera
 allowed operations at DEBUG. Each line has Kafka's format, followed by the reason.
 """
 
-from __future__ import annotations
-
 import logging
 from typing import Final
 

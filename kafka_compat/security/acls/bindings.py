@@ -10,8 +10,6 @@ The module also contains filters for listing and deleting ACLs, and Kafka 3.9's 
 The JSON is the same as Kafka's, except for the order of entries, which has no meaning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from functools import cache

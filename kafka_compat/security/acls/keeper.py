@@ -8,8 +8,6 @@ Rules
    known, only super users may access the resources to which the node applies.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

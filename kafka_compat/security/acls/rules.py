@@ -17,8 +17,6 @@ decision therefore requires four lookups for each applicable pattern. Patterns a
 name, and each beginning of the name that is as long as a known prefix.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum

@@ -7,8 +7,6 @@ Rules for unscheduled fetches
 2. All unknown IDs together trigger at most one fetch per INTERVAL_MS.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -2,8 +2,6 @@
 4.4), kept in memory, and renewed before it expires.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json
@@ -132,8 +130,7 @@ class TokenSource:
 def token_of(answer: bytes) -> AccessTokenText:
     """Return the token in a token endpoint's response. Raises Unreachable if the response is invalid."""
     try:
-        found = json.loads(answer)
-        text = found["access_token"].strip()
+        text = json.loads(answer)["access_token"].strip()
         payload = text.split(".")[1]
         content = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
         claims = parse_object(content, "payload")

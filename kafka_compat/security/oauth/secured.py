@@ -9,8 +9,6 @@ Rules
    token with an `aud` is rejected, because it is intended for a different recipient.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, Protocol

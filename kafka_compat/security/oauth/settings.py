@@ -3,8 +3,6 @@
 Kafka's class names select built-in implementations. No code is loaded by name.
 """
 
-from __future__ import annotations
-
 import logging
 import ssl
 from collections.abc import Callable, Mapping

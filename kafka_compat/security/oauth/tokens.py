@@ -1,7 +1,5 @@
 """Results of token validation: the content of an accepted token, or the reason for its rejection."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, Final, NamedTuple, Protocol
 

@@ -1,12 +1,10 @@
 """Unsigned tokens (KIP-255), which are accepted without proof. Use them for development only, as in Kafka."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from kafka_compat.security.oauth.tokens import EXPIRES_MS_MAX, AccessToken, InvalidToken, trimmed
 
@@ -25,7 +23,7 @@ class UnsecuredRules(NamedTuple):
     clock_skew_ms: int = 0
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> UnsecuredRules:
+    def of(cls, options: Mapping[str, str]) -> Self:
         """Parse the rules in these options. Raises ValueError if an option is invalid."""
         skew = options.get(f"{_VALIDATOR}AllowableClockSkewMs", "").strip() or "0"
         if not re.fullmatch(r"\+?\d{1,9}", skew, re.ASCII):
@@ -131,7 +129,7 @@ def _scope(value: object) -> frozenset[str]:
     return frozenset(trimmed(item) for item in value if isinstance(item, str) and trimmed(item))
 
 
-def unsecured_token(options: Mapping[str, str], now_ms: int) -> AccessTokenText:
+def unsecured_token(options: Mapping[str, str], now_ms: int) -> "AccessTokenText":
     """Return a client's token with the claims in the JAAS options of Kafka's
     OAuthBearerUnsecuredLoginCallbackHandler. Raises ValueError if an option is invalid.
     """

@@ -1,7 +1,5 @@
 """The client side of SASL between brokers: PLAIN and both SCRAM mechanisms."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

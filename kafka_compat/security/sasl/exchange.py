@@ -12,8 +12,6 @@ Rules
    principal, and may begin at most once per REAUTHENTICATION_INTERVAL_MS.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Final, NamedTuple

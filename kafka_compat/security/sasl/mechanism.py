@@ -1,7 +1,5 @@
 """Interface of a SASL mechanism, and the mechanism PLAIN."""
 
-from __future__ import annotations
-
 import hmac
 from collections.abc import Mapping
 from typing import Protocol

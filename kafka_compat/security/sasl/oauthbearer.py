@@ -7,8 +7,6 @@ Rules
 3. Tokens are never logged.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import re

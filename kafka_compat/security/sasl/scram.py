@@ -8,8 +8,6 @@ Rules
 3. Proofs are compared in constant time.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

@@ -6,8 +6,6 @@ Times are in ms since 1970. The rules and the nodes are the same as in Kafka 3.9
     /delegation_token/token_changes/token_change_0000000007 a notification of a change or deletion
 """
 
-from __future__ import annotations
-
 import base64
 import hmac
 import secrets

@@ -10,8 +10,6 @@ Rules
 4. An unreadable node is ignored.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

@@ -1,14 +1,12 @@
 """Entry points of the simulation for tests: `simulate` and `search`."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from kafka_compat.testing.simulation.faults import Faults
 from kafka_compat.testing.simulation.processes import Keepers, run_apart
@@ -112,7 +110,7 @@ class _Bar:
         self._bar: Any = None
         self._task: Any = None
 
-    def __enter__(self) -> _Bar:
+    def __enter__(self) -> Self:
         if sys.stderr.isatty():
             from rich import progress
             from rich.console import Console

@@ -1,7 +1,5 @@
 """Simulated brokers: processes that can be killed, and restarted with their disks."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import deque

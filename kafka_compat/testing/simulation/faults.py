@@ -1,11 +1,9 @@
 """Kinds of faults in a simulation, and their frequencies."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 _S_PER_MINUTE = 60.0
 
@@ -35,7 +33,7 @@ class Faults:
     pause_s: tuple[float, float] = (0.1, 15.0)
 
     @classmethod
-    def none(cls) -> Faults:
+    def none(cls) -> Self:
         """Return a configuration without faults."""
         never: Any = dict.fromkeys(KINDS, 0)
         return cls(**never)

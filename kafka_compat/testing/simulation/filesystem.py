@@ -289,8 +289,7 @@ class SimulatedFilesystem:
             file = self.create(path)
         view = memoryview(content)
         while view:
-            written_bytes = file.write(view)
-            view = view[written_bytes:]
+            view = view[file.write(view) :]
 
     def write_file_atomically(self, path: str, content: Buffer) -> None:
         temporary = temporary_name(path)

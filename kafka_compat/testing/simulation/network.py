@@ -280,7 +280,8 @@ class SimulatedSocket:
             self._local = self._listening._local
             self._listening._enqueue(self)
         elif self._local == _NOWHERE:
-            self._local = (self._host(), self._network.free_port())
+            host = "127.0.0.1" if self._node is None else self._node.host
+            self._local = (host, self._network.free_port())
 
     def refused(self) -> None:
         self._error = errno.ECONNREFUSED
@@ -317,9 +318,6 @@ class SimulatedSocket:
     def _tell_readable(self) -> None:
         is_so = bool(self._unread or self._ended or self._error or self._waiting)
         self._network.readiness.readable(self._descriptor, is_so)
-
-    def _host(self) -> str:
-        return "127.0.0.1" if self._node is None else self._node.host
 
     # --- socket interface for programs
 

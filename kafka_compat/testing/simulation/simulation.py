@@ -1,7 +1,5 @@
 """Interface for simulated programs: their brokers and processes, and the faults."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -25,7 +23,7 @@ class Process:
     AssertionError fails the simulation.
     """
 
-    def __init__(self, simulation: Simulation, name: str, host: str, work: Work) -> None:
+    def __init__(self, simulation: "Simulation", name: str, host: str, work: Work) -> None:
         self.name = name
         self._simulation = simulation
         self._host = host
@@ -144,7 +142,7 @@ class Simulation:
 
     # --- running
 
-    async def run(self, main: Callable[[Simulation], Coroutine[Any, Any, None]]) -> None:
+    async def run(self, main: "Callable[[Simulation], Coroutine[Any, Any, None]]") -> None:
         """Start the brokers, run `main` with faults, and wait until it ends or the simulation fails."""
         for broker in self.brokers:
             broker.start()
@@ -154,7 +152,7 @@ class Simulation:
             self._failed.result()
         running.result()
 
-    async def _main(self, main: Callable[[Simulation], Coroutine[Any, Any, None]]) -> None:
+    async def _main(self, main: "Callable[[Simulation], Coroutine[Any, Any, None]]") -> None:
         for broker in self.brokers:
             await broker.ready.wait()
         self._bringer.start()
