@@ -5,8 +5,6 @@ times, such as record timestamps and transaction start times, and time-based ret
 Durations and deadlines use the monotonic clock.
 """
 
-from __future__ import annotations
-
 import time
 
 import librt.time

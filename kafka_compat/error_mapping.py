@@ -1,7 +1,5 @@
 """Mapping of exceptions to Kafka's error codes."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ One table in the broker maps each class to a Kafka error code. The name in a doc
 that Apache Kafka returns to clients for that cause.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

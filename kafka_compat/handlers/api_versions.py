@@ -5,8 +5,6 @@ version 3 and later, clients state their software, and the response includes the
 features (KIP-584).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -7,8 +7,6 @@ cluster. Version 10 adds topic IDs, and version 12 adds lookup by ID. The respon
 addresses on the listener to which the client is connected.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Coroutine, Hashable
 from typing import Any, Final

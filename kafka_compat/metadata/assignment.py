@@ -8,8 +8,6 @@ Rules, as in Kafka's AdminUtils
    only when every rack has one (KIP-36).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 

@@ -9,8 +9,6 @@ Rules
    rate falls below the limit, so that even a batch larger than the limit is replicated eventually.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping
 from typing import Final
