@@ -133,8 +133,7 @@ class Source:
         assert self._remote is not None
         epochs = {(self._topic, partition): leader.epoch}
         asked = self._remote.offsets_at(leader.broker_id, epochs, time_ms)
-        found = await self._answer_of(leader.broker_id, asked)
-        offset = found.get((self._topic, partition))
+        offset = (await self._answer_of(leader.broker_id, asked)).get((self._topic, partition))
         if offset is None:
             raise Unreadable(f"broker {leader.broker_id} is no longer its leader")
         return offset if offset >= 0 else None

@@ -179,6 +179,5 @@ def alter_resource(cluster: Any, kind: str, name: str, added: dict[str, str], de
     changes += [AlterableConfig(name=key, config_operation=_DELETE, value="") for key in deleted]
     resource = AlterConfigsResource(resource_type=_RESOURCES[kind], resource_name=name, configs=changes)
     key, call = ApiKey.INCREMENTAL_ALTER_CONFIGS, "incrementalAlterConfigs"
-    answer = _ask(cluster, kind, name, key, call, {"resources": [resource]})
-    (result,) = answer.responses
+    (result,) = _ask(cluster, kind, name, key, call, {"resources": [resource]}).responses
     check(result)

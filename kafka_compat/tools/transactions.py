@@ -284,8 +284,7 @@ def _hanging(
 
 
 def _places(cluster: Cluster, topic: str | None, broker_id: int | None) -> list[TopicPartition]:
-    names = None if topic is None else [topic]
-    answer: Any = cluster.metadata(names, "describeTopics")
+    answer: Any = cluster.metadata(None if topic is None else [topic], "describeTopics")
     with _or_end(f"Failed to describe {len(answer.topics)} topics"):
         check(*answer.topics, bare=True)
     return [
