@@ -1,7 +1,5 @@
 """A response that is completed after its handler returns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -91,7 +89,7 @@ class Deferred:
         if released is not None:
             released()
 
-    def when_done(self, done: Callable[[Deferred], None]) -> None:
+    def when_done(self, done: "Callable[[Deferred], None]") -> None:
         """Call `done` when the response is complete, or immediately if it already is."""
         if self.is_done:
             done(self)
@@ -116,7 +114,7 @@ class Deferred:
             if work is not None:
                 work.cancel()
 
-    def follow(self, other: Deferred) -> None:
+    def follow(self, other: "Deferred") -> None:
         """Complete this response, and release later requests, at the same time as `other`."""
         if self.is_canceled:
             other.cancel()
@@ -128,7 +126,7 @@ class Deferred:
         if other.is_serial:
             other.when_released(self.release)
 
-    def _followed(self, other: Deferred) -> None:
+    def _followed(self, other: "Deferred") -> None:
         self.mangle = other.mangle
         self.sent = other.sent
         self.throttle_time_ms = other.throttle_time_ms

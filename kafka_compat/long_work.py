@@ -15,8 +15,6 @@ Rules
    memory used by decompression.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time
@@ -147,7 +145,7 @@ class LongWork:
         for task in self._tasks:
             task.cancel()
 
-    async def begin(self) -> Turn:
+    async def begin(self) -> "Turn":
         """Wait for the caller's first turn, possibly until a later iteration of the event loop."""
         await self._next_turn(waits=self._taken)
         return Turn(self)

@@ -7,8 +7,6 @@ Rules, in addition to the rules of metadata_store.py:
   opened. Pending calls raise ConnectionLost, and later calls raise SessionExpired.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -39,7 +37,7 @@ class StoreClient:
         self._beat_every_s = session_timeout_ms / 1000 / CHECKS_PER_TIMEOUT
         self._next_beat = self._loop.call_later(self._beat_every_s, self._beat)
 
-    async def connect(self) -> RemoteSession:
+    async def connect(self) -> "RemoteSession":
         """Open a session. Raises ConnectionLost if the connection is closed."""
         session_id = await self._ask("open")
         if self._is_lost:
@@ -106,7 +104,7 @@ class StoreClient:
         self._asked[request_id] = future, watch_id
         return await future
 
-    async def read(self, session: RemoteSession, kind: str, path: str, watch: stores.Watch | None) -> Any:
+    async def read(self, session: "RemoteSession", kind: str, path: str, watch: stores.Watch | None) -> Any:
         """Send a read request of type `kind` (see store_wire.READS), and return its encoded result."""
         watch_id = None
         if watch is not None:
@@ -115,16 +113,16 @@ class StoreClient:
             self._watches[watch_id] = session, watch
         return await self._ask(kind, session.session_id, path, watch_id, watch_id=watch_id)
 
-    async def multi(self, session: RemoteSession, operations: Sequence[stores.Operation]) -> Any:
+    async def multi(self, session: "RemoteSession", operations: Sequence[stores.Operation]) -> Any:
         """Run a transaction and return its encoded results."""
         return await self._ask("multi", session.session_id, store_wire.encode_operations(operations))
 
-    async def close(self, session: RemoteSession) -> None:
+    async def close(self, session: "RemoteSession") -> None:
         """Close a session on the server."""
         self.forget(session)
         await self._ask("close", session.session_id)
 
-    def forget(self, session: RemoteSession) -> None:
+    def forget(self, session: "RemoteSession") -> None:
         """Drop a session, so that later messages for it are ignored."""
         self._sessions.pop(session.session_id, None)
         self._watches = {key: item for key, item in self._watches.items() if item[0] is not session}

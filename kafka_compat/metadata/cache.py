@@ -4,8 +4,6 @@ The values are immutable, so a reader may keep them. All changes are made with `
 publishes them to the subscribers of the feed.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 from uuid import UUID
 
@@ -68,7 +66,7 @@ class MetadataCache:
             return None
         return known.partitions[partition]
 
-    def change(self) -> MetadataChange:
+    def change(self) -> "MetadataChange":
         """Start a change. Readers see each change immediately; subscribers see it when it is published."""
         return MetadataChange(self)
 

@@ -39,5 +39,6 @@ def _logged(checkpoint: Path, batch_id: int) -> Offsets:
 
 
 def _json_at_end(data: bytes) -> Offsets:
-    topics = json.loads(data[data.index(b"{") :])
+    begin = data.index(b"{")
+    topics = json.loads(data[begin:])
     return {topic: {int(p): offset for p, offset in parts.items()} for topic, parts in topics.items()}

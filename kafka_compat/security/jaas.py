@@ -83,7 +83,8 @@ def _sections(text: str) -> dict[str, str]:
     sections: dict[str, str] = {}
     name, parts, position = None, [""], 0
     for match in _IN_FILE.finditer(text):
-        parts[-1] += text[position : match.start()]
+        start = match.start()
+        parts[-1] += text[position:start]
         position = match.end()
         if match["quoted"]:
             parts[-1] += match["quoted"]

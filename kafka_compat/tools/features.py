@@ -67,7 +67,8 @@ def name_of(level: int) -> str | None:
 
 def level_of(release: str) -> int:
     """Return the level of a release (3.9-IV0, or 3.9 for its last level). Raises Failure if it is unknown."""
-    last = {name.partition("-")[0]: name for name in _RELEASES[: _RELEASES.index(PRODUCTION) + 1]}
+    newest = _RELEASES.index(PRODUCTION)
+    last = {name.partition("-")[0]: name for name in _RELEASES[: newest + 1]}
     name = last.get(release, release)
     if name not in _RELEASES:
         known = ", ".join(_RELEASES)

@@ -14,8 +14,6 @@ completely or not at all. Afterwards, every call raises `Crash`, which no `excep
 `after_crash` is the disk at the next startup.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import random
@@ -62,7 +60,7 @@ class Inode:
         self.durable = bytes(self.content)
         self.changes.clear()
 
-    def torn(self, chance: random.Random) -> Inode:
+    def torn(self, chance: random.Random) -> "Inode":
         """Return the file as it is after a crash."""
         mode = chance.random()
         if mode < 0.2 or not self.changes:
@@ -107,8 +105,8 @@ def _write_some_sectors(
 class Folder:
     """A directory: the names visible to programs, the durable names, and the states between them."""
 
-    names: dict[str, Inode | Folder] = field(default_factory=dict)
-    history: list[dict[str, Inode | Folder]] = field(default_factory=lambda: [{}])
+    names: "dict[str, Inode | Folder]" = field(default_factory=dict)
+    history: "list[dict[str, Inode | Folder]]" = field(default_factory=lambda: [{}])
     """The durable names first, then the names after each later change."""
     changed_ns: int = field(default_factory=_changes.__next__)
 
@@ -119,7 +117,7 @@ class Folder:
     def sync(self) -> None:
         self.history = [dict(self.names)]
 
-    def torn(self, chance: random.Random) -> Folder:
+    def torn(self, chance: random.Random) -> "Folder":
         kept = chance.choice((self.history[0], self.history[-1], chance.choice(self.history)))
         names = {name: entry.torn(chance) for name, entry in kept.items()}
         return Folder(names, [dict(names)], self.changed_ns)
@@ -128,7 +126,7 @@ class Folder:
 class SimulatedFile:
     """An open file, which remains usable after its name is removed, as on a real disk."""
 
-    def __init__(self, filesystem: SimulatedFilesystem, inode: Inode) -> None:
+    def __init__(self, filesystem: "SimulatedFilesystem", inode: Inode) -> None:
         self._filesystem = filesystem
         self._inode = inode
 
@@ -197,14 +195,14 @@ class SimulatedFilesystem:
         self._locks: set[str] = set()
         self._boots = 0
 
-    def after_crash(self) -> SimulatedFilesystem:
+    def after_crash(self) -> "SimulatedFilesystem":
         """Return the disk after a power failure."""
         found = SimulatedFilesystem(self.chance, self._root.torn(self.chance))
         found.now_ms = self.now_ms
         found._boots = self._boots + 1
         return found
 
-    def after_kill(self) -> SimulatedFilesystem:
+    def after_kill(self) -> "SimulatedFilesystem":
         """Return the disk after the process is killed (kill -9): all written data survives."""
         found = SimulatedFilesystem(self.chance, self._root)
         found.now_ms = self.now_ms
@@ -289,7 +287,8 @@ class SimulatedFilesystem:
             file = self.create(path)
         view = memoryview(content)
         while view:
-            view = view[file.write(view) :]
+            written_bytes = file.write(view)
+            view = view[written_bytes:]
 
     def write_file_atomically(self, path: str, content: Buffer) -> None:
         temporary = temporary_name(path)
