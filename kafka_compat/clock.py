@@ -7,14 +7,12 @@ Durations and deadlines use the monotonic clock.
 
 import time
 
-import librt.time
-
 
 class SystemClock:
     """The machine's clocks."""
 
     def now_ms(self) -> int:
-        return int(librt.time.time() * 1000)
+        return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
