@@ -87,6 +87,8 @@ async def alter(cluster: EmbeddedCluster, kind: int, name: str, settings: dict[s
     request = IncrementalAlterConfigsRequest(
         resources=[AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)]
     )
+    # The controller may have been stopped.
+    await until(lambda: any(broker.controller.is_active for broker in cluster.brokers.values()))
     response = await cluster.send(cluster.controller.broker_id, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
     assert response.responses[0].error_code == 0
 
