@@ -220,8 +220,13 @@ def no_isr_fence(monkeypatch: pytest.MonkeyPatch) -> None:
     ("fault", "terms"),
     [
         (truncate_to_high_watermark, False),
-        (no_truncation_by_epoch, False),
-        (no_epoch_check, False),
+        pytest.param(
+            *(no_truncation_by_epoch, False),
+            marks=pytest.mark.interpreted("replaces the message FetchPartition"),
+        ),
+        pytest.param(
+            *(no_epoch_check, False), marks=pytest.mark.interpreted("replaces the message FetchPartition")
+        ),
         pytest.param(
             *(high_watermark_too_early, False),
             marks=pytest.mark.interpreted("replaces InSyncReplicas.committed_end"),
