@@ -24,8 +24,6 @@ APIs with their first and last version, in the order of their keys. No other API
 advertised or served.
 """
 
-from __future__ import annotations
-
 from kafka_compat.protocol.api_keys import ApiKey
 
 '''

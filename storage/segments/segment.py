@@ -338,9 +338,6 @@ class Segment:
     def indexes_full(self, index_size_bytes: int) -> bool:
         """Whether an index has no room for another entry within segment.index.bytes."""
         limit = index_size_bytes - 12
-        # An entry has at most 12 bytes, a batch at least 26.
-        if self.size_bytes < 2 * limit:
-            return False
         return self.offset_index.size_bytes > limit or self.time_index.size_bytes > limit
 
     def can_hold(self, last_offset: int) -> bool:
