@@ -81,7 +81,7 @@ class EmbeddedMetadataStore:
     async def close(self) -> None:
         """End all sessions and close the journal file. Changes that are not on disk yet are written first.
 
-        The ephemeral nodes of the sessions remain in the journal, so that a stop does not wait for the disk.
+        The sessions' ephemeral nodes stay in the journal, so that stopping does not wait for the disk.
         The next process that opens the journal removes them, as after a crash.
         """
         self._closing = True

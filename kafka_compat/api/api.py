@@ -82,7 +82,6 @@ class Api:
 
     __slots__ = (
         "_decoders",
-        "_encoders",
         "_frame_starts",
         "_framers",
         "_repeated",
@@ -126,8 +125,6 @@ class Api:
         framers = codec.native_codecs(self.response_class, "FRAMERS")
         self._decoders: list[Any] = [None for _ in versions]
         """Decoders of small requests, indexed by version, or None before the first request."""
-        self._encoders: list[Any] = [None for _ in versions]
-        """Encoders of response bodies, indexed by version, or None before the first response."""
         self._framers: list[Any] = [framers.get((self.response_class, version)) for version in versions]
         """Native encoders of frames, indexed by version, or None."""
         self.is_watched = is_watched
@@ -210,19 +207,10 @@ class Api:
                     self._repeated_frames[id(response)] = b"".join(cast("list[bytes]", frame))
                 return frame
         if self.has_slices:
-            slices = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
-            return self._frame(version, correlation_id, slices)
+            parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
+            return self._frame(version, correlation_id, parts)
         start = self._frame_starts[version]
-        encoder = self._encoders[version]
-        if encoder is None:
-            encoder = self._encoders[version] = codec.encoder(self.response_class, version)
-        parts: list[bytes] = []
-        try:
-            encoder(response, parts.append, parts.append, ELEMENTS_ON_LOOP_MAX)
-            body = b"".join(parts)
-        except codec.ENCODING_ERRORS:
-            # This fails as well, and its error contains the reason.
-            body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
+        body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
         return [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
 
     def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:

@@ -107,11 +107,11 @@ def _may_be_long(ctx: RequestContext, request: ProduceRequest) -> bool:
     partition_count = record_count = 0
     for topic in request.topic_data:
         for data in topic.partition_data:
-            records = data.records if isinstance(data.records, bytes) else in_memory(data.records)
+            records = in_memory(data.records)
             partition_count += 1
             if partition_count > QUICK_PARTITIONS_MAX:
                 return True
-            start = records if isinstance(records, bytes) else start_of(records)
+            start = start_of(records)
             if records is None or len(start) < HEADER_SIZE:
                 continue
             if start[MAGIC_POSITION] != 2 or start[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK:
@@ -381,7 +381,7 @@ def _append(
         return refused(data.index, broker.replicas.missing(name, data.index)), None, 0
     if is_internal(name) and ctx.client_id != ADMIN_CLIENT_ID:
         return refused(data.index, ErrorCode.INVALID_TOPIC_EXCEPTION), None, 0
-    records = data.records if isinstance(data.records, bytes) else in_memory(data.records)
+    records = in_memory(data.records)
     if records is None:
         return refused(data.index, ErrorCode.INVALID_RECORD), None, 0
     if verified:

@@ -95,7 +95,7 @@ def start_of(records: Records | None) -> bytes:
 
 def is_transactional(records: Records | None) -> bool:
     """Return whether a batch is marked as part of a transaction."""
-    start = records if isinstance(records, bytes) else start_of(records)
+    start = start_of(records)
     return (
         len(start) > ATTRIBUTES_LOW_BYTE
         and start[MAGIC_POSITION] == 2

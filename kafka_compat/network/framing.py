@@ -143,9 +143,10 @@ class FrameReader:
                 raise InvalidFrame(size, self.max_frame_bytes)
             stop = position + 4 + size
             if stop <= end:
-                self._position = stop
                 if stop == end:
                     self._drop_source()
+                else:
+                    self._position = stop
                 return source[position + 4 : stop]
             self._begin(source[position:], 4 + size)
         elif end > position:

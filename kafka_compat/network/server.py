@@ -24,7 +24,7 @@ from kafka_compat.network.strangers import (
     Strangers,
     describe,
 )
-from kafka_compat.network.tls import READ_BYTES
+from kafka_compat.network.tls import SCRATCH_BYTES
 from kafka_compat.network.turns import Turns
 from kafka_compat.security.principal import ANONYMOUS
 
@@ -230,7 +230,7 @@ class Server:
     def tls_scratch(self) -> memoryview:
         """The receive buffer that all TLS connections share."""
         if self._tls_scratch is None:
-            self._tls_scratch = memoryview(bytearray(READ_BYTES))
+            self._tls_scratch = memoryview(bytearray(SCRATCH_BYTES))
         return self._tls_scratch
 
     def complain(self, host: str, error: InvalidFrame) -> None:

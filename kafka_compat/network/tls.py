@@ -18,8 +18,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol, cast
 
-READ_BYTES: Final = 256 * 1024
-"""Size of the buffer for encrypted bytes, which all connections share."""
+SCRATCH_BYTES: Final = 256 * 1024
+"""Size of the buffer for received bytes, which all connections share."""
 CHUNK_BYTES: Final = 64 * 1024
 """Number of bytes encrypted at a time: four records."""
 UNSENT_BYTES_MAX: Final = 64 * 1024

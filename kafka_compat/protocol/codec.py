@@ -28,7 +28,7 @@ HOT_APIS: Final = ("api_versions", "fetch", "metadata", "produce")
 """APIs whose messages are native classes in the compiled form (see native_module): those that transfer
 records, and the first requests of every client.
 """
-ENCODING_ERRORS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError)
+_ENCODING_ERRORS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError)
 _VERSION: Final = struct.Struct(">h")
 
 _EXPLAINED_BYTES_MAX: Final = 16 * 1024
@@ -82,7 +82,7 @@ def decoder(cls: type, version: int) -> Any:
     message and the position after it. `content` is bytes. Raises struct.error, IndexError or ValueError if
     they are invalid, and TooLong.
     """
-    return _decoder(cls, version, b"")
+    return cls.__decoders__.get(version) or _new_decoder(cls, version, version)  # type: ignore[attr-defined]
 
 
 def decode_long(
@@ -106,15 +106,8 @@ def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> byte
     arrays have more than `elements_max` elements.
     """
     parts: list[Records] = []
-    _encode(message, version, parts.append, parts.append, elements_max)
+    _run_encoder(_encoder(message, version), message, version, parts.append, parts.append, elements_max)
     return b"".join(cast(list[bytes], parts))
-
-
-def encoder(cls: type, version: int) -> Any:
-    """Return the function that encodes a message: encoder(message, write, write_records, elements_max). It
-    raises one of ENCODING_ERRORS if a value does not fit, and TooLong.
-    """
-    return cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
 
 
 def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -> list[Records]:
@@ -130,7 +123,7 @@ def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -
             alone.append(len(parts))
         parts.append(value)
 
-    _encode(message, version, parts.append, write_records, elements_max)
+    _run_encoder(_encoder(message, version), message, version, parts.append, write_records, elements_max)
     joined: list[Records] = []
     start = 0
     for index in alone:
@@ -196,16 +189,6 @@ def encode_versioned(message: object, version: int) -> bytes:
     return _VERSION.pack(version) + encode(message, version)
 
 
-def _encode(
-    message: object,
-    version: int,
-    write: Callable[[Records], None],
-    write_records: Callable[[Records], None],
-    elements_max: int,
-) -> None:
-    _run_encoder(encoder(type(message), version), message, version, write, write_records, elements_max)
-
-
 def _run_encoder(
     encoder: Any,
     message: object,
@@ -216,7 +199,7 @@ def _run_encoder(
 ) -> None:
     try:
         encoder(message, write, write_records, elements_max)
-    except ENCODING_ERRORS as error:
+    except _ENCODING_ERRORS as error:
         raise ValueError(_why_not_encoded(cast(Message, message), version, error)) from error
 
 
@@ -225,8 +208,10 @@ def _decodable(buffer: Buffer) -> bytes | memoryview:
 
 
 def _decoder(cls: type, version: int, buffer: bytes | memoryview) -> Any:
+    if isinstance(buffer, bytes):
+        return decoder(cls, version)
     # Native decoders read bytes only. The interruptible decoder serves large messages just as well.
-    key = version if isinstance(buffer, bytes) else ~version
+    key = ~version
     return cls.__decoders__.get(key) or _new_decoder(cls, version, key)  # type: ignore[attr-defined]
 
 
@@ -237,6 +222,11 @@ def _new_decoder(cls: type, version: int, key: int) -> Any:
         decoder = _interruptible_decoder(cls, version)
     cls.__decoders__[key] = decoder  # type: ignore[attr-defined]
     return decoder
+
+
+def _encoder(message: object, version: int) -> Any:
+    cls = type(message)
+    return cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
 
 
 def _new_encoder(cls: type, version: int) -> Any:

@@ -242,7 +242,7 @@ class Administrator:
         self._write(expected)
 
     def _write(self, partitions: Sequence[Partition]) -> None:
-        """Append a record to each partition. Repeat what is refused because a log does not exist yet."""
+        """Append a record to each partition. Retry partitions whose log does not exist yet."""
         left = list(partitions)
         deadline_s = time.monotonic() + WITHIN_S
         while left:

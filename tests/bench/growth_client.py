@@ -68,7 +68,7 @@ T = TypeVar("T")
 
 
 class Refused(RuntimeError):
-    """Error responses to some requests. `code` is the error code of the first of them."""
+    """A group of error responses. `code` is the error code of the first one."""
 
     def __init__(self, count: int, code: int) -> None:
         super().__init__(f"{count} requests failed, the first one with error {code}")

@@ -63,7 +63,7 @@ async def test_partitions_are_described_again_after_a_change(broker: Broker) -> 
 
 
 async def test_an_answer_that_was_begun_before_a_change_is_not_kept(broker: Broker) -> None:
-    """A long answer is built in steps, between which the metadata may change."""
+    """A long response is built in steps, and the metadata may change between two steps."""
     await broker.services.topics.create("t", partitions=5_000, replication_factor=1)
     topics, metadata = broker.services.topics, broker.services.metadata
     before = metadata.topics["t"]
