@@ -217,7 +217,10 @@ def _clean_up_to(side: Side) -> int:
 def _sides(directory: Path) -> tuple[Side, Side]:
     return (
         Side("ours", [KafkaCompatBroker(directory / "ours", SETTINGS)]),
-        Side("genuine", [GenuineKafka(directory / "genuine", SETTINGS, mode="kraft", heap="1G")]),
+        Side(
+            "genuine",
+            [GenuineKafka(directory / "genuine", SETTINGS, mode="kraft", heap="1G", quick_start=False)],
+        ),
     )
 
 

@@ -345,7 +345,7 @@ def ours(directory: Path) -> Server:
 
 def genuine(directory: Path) -> Server:
     """Apache Kafka with the heap size of its start script."""
-    return GenuineKafka(directory, SETTINGS, mode="kraft", heap="1G")
+    return GenuineKafka(directory, SETTINGS, mode="kraft", heap="1G", quick_start=False)
 
 
 def table(figures: dict[str, float]) -> str:

@@ -133,7 +133,7 @@ def ours(directory: Path, overrides: Mapping[str, str] | None = None, *, compile
 
 def genuine(directory: Path, mode: str) -> Side:
     """Apache Kafka 3.9.1 with the heap size and the garbage collector of its start script."""
-    return Side("genuine", [GenuineKafka(directory, _SETTINGS, mode=mode, heap=_HEAP)])
+    return Side("genuine", [GenuineKafka(directory, _SETTINGS, mode=mode, heap=_HEAP, quick_start=False)])
 
 
 def tls_sides(
@@ -161,7 +161,7 @@ def tls_sides(
 
     def genuine(folder: Path) -> Side:
         port, tls_address = free_port(), f"127.0.0.1:{free_port()}"
-        broker = GenuineKafka(folder, mode=mode, port=port, heap=_HEAP)
+        broker = GenuineKafka(folder, mode=mode, port=port, heap=_HEAP, quick_start=False)
         controllers = [item for item in broker.properties()["listeners"].split(",") if "CONTROLLER" in item]
         broker.overrides = with_tls(port, tls_address, *controllers)
         protocols = "PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT"
@@ -212,6 +212,7 @@ def genuine_cluster(directory: Path, zookeeper: ZooKeeper) -> Side:
                 _cluster_settings(number, zookeeper, "genuine"),
                 heap=_HEAP,
                 zookeeper=zookeeper,
+                quick_start=False,
             )
             for number in range(1, CLUSTER_SIZE + 1)
         ],

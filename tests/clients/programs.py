@@ -256,9 +256,8 @@ def java_command(program: str, version: str, folders: tuple[str, ...]) -> list[s
     jars.
     """
     class_path = f"{_compiled(version, folders)}:{kafka_jars.class_path(version)}"
-    quick_start = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     log4j = f"-Dlog4j.configuration={java._log4j_file().as_uri()}"
-    return ["java", *quick_start, log4j, "-cp", class_path, program]
+    return ["java", "-Xmx256m", *java.QUICK_START, log4j, "-cp", class_path, program]
 
 
 def _sources(place: str) -> list[Path]:

@@ -56,7 +56,7 @@ class _LightKafka(GenuineKafka):
             "kafka.Kafka",
             str(self.properties_file),
             heap="256M",
-            jvm_options=("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+            jvm_options=java.QUICK_START,
         )
         return Process(line, self.log, r"\[KafkaServer id=\d+\] started")
 

@@ -174,7 +174,7 @@ class _JavaMember:
             *(("--consumer.config", str(settings)) if settings is not None else ()),
             *("--bootstrap-server", bootstrap_servers, "--topic", topic, "--group-id", "java"),
             *("--verbose", "--reset-policy", "earliest"),
-            jvm_options=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
+            jvm_options=java.QUICK_START,
         )
         self._log = log
         with open(log, "wb") as output:

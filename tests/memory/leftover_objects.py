@@ -18,9 +18,11 @@ from types import CoroutineType, FrameType, GeneratorType
 from typing import Any
 
 MARK = "comes-and-goes"
+_MARK_BYTES = MARK.encode()
 PATIENCE_S = 20
 _CHAIN_MAX = 8
 _SHOWN_MAX = 5
+_EXAMINED_AT_ONCE = 1000
 
 
 _before: list[Any] = []
@@ -81,24 +83,36 @@ def counts() -> Counter[str]:
     return found
 
 
-def _mentions(value: object) -> bool:
-    if isinstance(value, str):
-        return MARK in value and value != MARK
-    return isinstance(value, bytes) and MARK.encode() in value
+def _mentioned(referents: list[Any]) -> list[str | bytes]:
+    """Return the names with MARK."""
+    return [
+        each
+        for each in referents
+        if (type(each) is str and MARK in each and each != MARK)
+        or (type(each) is bytes and _MARK_BYTES in each)
+    ]
 
 
 def _holders() -> list[Any]:
     """Return the objects that refer to a name with MARK."""
-    for each in gc.get_objects():
+    everything = gc.get_objects()
+    for each in everything:
         if type(each) is type(_cached):
             # Caches hold a bounded number of results.
             each.cache_clear()
+    del each, everything
     known = {id(each) for each in _before}
     return [
-        each
-        for each in gc.get_objects()
-        if id(each) not in known and not _is_of_tests(each) and any(map(_mentions, gc.get_referents(each)))
+        each for each in _mentioning(gc.get_objects()) if id(each) not in known and not _is_of_tests(each)
     ]
+
+
+def _mentioning(objects: list[Any]) -> Iterator[Any]:
+    # Hardly any object mentions such a name, so examine many of them at once.
+    for start in range(0, len(objects), _EXAMINED_AT_ONCE):
+        some = objects[start : start + _EXAMINED_AT_ONCE]
+        if _mentioned(gc.get_referents(*some)):
+            yield from (each for each in some if _mentioned(gc.get_referents(each)))
 
 
 def _is_of_tests(holder: object) -> bool:
@@ -118,7 +132,7 @@ def _cached() -> None: ...
 def _shown(holders: list[Any]) -> Iterator[str]:
     everything = gc.get_objects()
     for holder in holders[:_SHOWN_MAX]:
-        names = [shown for each in gc.get_referents(holder) if _mentions(each) and (shown := repr(each)[:80])]
+        names = [repr(each)[:80] for each in _mentioned(gc.get_referents(holder))]
         chain = [_kind(holder)]
         seen = {id(holders), id(everything), id(holder)}
         current = holder

@@ -47,6 +47,9 @@ _CLASSES_MOVED_IN_4 = {
 }
 _CLASSES_MOVED_IN_4_3 = {"kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments"}
 
+QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Flags for a JVM that runs only for a short time."""
+
 _LOG4J = """\
 log4j.rootLogger=WARN, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
@@ -115,7 +118,7 @@ def run(
         version=version,
         heap=heap,
         extra_class_path=extra_class_path,
-        jvm_options=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
+        jvm_options=QUICK_START,
     )
     done = subprocess.run(line, input=stdin or "", capture_output=True, text=True, timeout=timeout_s)
     if check and done.returncode != 0:

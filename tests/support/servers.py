@@ -20,7 +20,7 @@ from kafka_compat.protocol import codec
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.headers import RequestHeader, encode_request_header
 from kafka_compat.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from tests.support import java
+from tests.support import campaign, java
 from tests.support.ports import free_port
 from tests.support.process import Process, wait_until
 
@@ -36,7 +36,7 @@ _KAFKA_JVM = (
     "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:+ExplicitGCInvokesConcurrent",
 )
-"""The garbage collection flags set by Kafka's start script."""
+"""The garbage collection flags set by Kafka's start script, for comparisons of speed."""
 
 
 class Server:
@@ -201,14 +201,18 @@ class ZooKeeper(Server):
     def _new_process(self) -> Process:
         file = self.directory / "zoo.cfg"
         file.write_text(_properties(self.settings()))
+        jvm_options = (*java.QUICK_START, *self.jvm_options)
         command = java.command(
-            "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file), jvm_options=self.jvm_options
+            "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file), jvm_options=jvm_options
         )
         return Process([*self.launcher, *command], self.log, "PrepRequestProcessor.*started")
 
 
 class GenuineKafka(Server):
-    """Apache Kafka as published. `mode` is "zookeeper" (only 3.9.1; includes ZooKeeper) or "kraft"."""
+    """Apache Kafka as published. `mode` is "zookeeper" (only 3.9.1; includes ZooKeeper) or "kraft".
+
+    Without `quick_start`, as in campaigns, the JVM has the flags set by Kafka's start script.
+    """
 
     name = "kafka"
 
@@ -223,9 +227,11 @@ class GenuineKafka(Server):
         heap: str = "512M",
         zookeeper: ZooKeeper | None = None,
         jvm_options: Sequence[str] = (),
+        quick_start: bool | None = None,
     ) -> None:
         super().__init__(directory, port=port)
-        self.jvm_options = jvm_options
+        quick = not campaign.enabled() if quick_start is None else quick_start
+        self.jvm_options = (*(java.QUICK_START if quick else _KAFKA_JVM), *jvm_options)
         self.version = version
         self.mode = mode
         self.heap = heap
@@ -313,7 +319,7 @@ class GenuineKafka(Server):
             str(self.properties_file),
             version=self.version,
             heap=self.heap,
-            jvm_options=(*_KAFKA_JVM, *self.jvm_options),
+            jvm_options=self.jvm_options,
         )
         return Process(line, self.log, r"\[KafkaServer id=\d+\] started|Kafka Server started")
 

@@ -71,5 +71,5 @@ def _java_line(version: str, address: str, total: int) -> list[str]:
         *[part for pair in arguments.items() for part in pair],
         "--enable-random-aborts",
         version=version,
-        jvm_options=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
+        jvm_options=java.QUICK_START,
     )
