@@ -195,13 +195,13 @@ class Benchmark:
     def _leg(self, workload: Workload, side: Side, records: int, filled: str | None) -> Leg:
         topic = filled or self._new_topic(side, workload)
         sides.prewarm_memory()
-        cpu_before = side.cpu_seconds()
+        cpu_before, user_before = side.cpu_seconds(), side.user_cpu_seconds()
         measurement = workload.run(side.client_address, topic, records)
-        cpu_seconds = side.cpu_seconds() - cpu_before
+        cpu_seconds, user_seconds = side.cpu_seconds() - cpu_before, side.user_cpu_seconds() - user_before
         side.note_memory()
         if filled is None:
             side.delete_topic(topic)
-        return Leg(measurement, cpu_seconds)
+        return Leg(measurement, cpu_seconds, user_seconds)
 
     def _new_topic(self, side: Side, workload: Workload) -> str:
         self._topics += 1

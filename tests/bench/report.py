@@ -17,24 +17,27 @@ METRICS = {
     "p50_ms": "p50 latency",
     "p99_ms": "p99 latency",
     "cpu_seconds_per_million": "broker CPU per record",
+    "user_cpu_seconds_per_million": "broker user CPU per record",
 }
 """Column titles by metric. Higher is better for throughput, lower for all others."""
 
 
 @dataclass(slots=True)
 class Leg:
-    """One run of a workload: the client's measurement, and the broker's CPU time (0 if there is no
-    broker).
+    """One run of a workload: the client's measurement, and the broker's CPU time and its user part (0 if there
+    is no broker).
     """
 
     measurement: Measurement
     cpu_seconds: float
+    user_cpu_seconds: float = 0.0
 
     def figures(self) -> dict[str, float]:
         """Return the available metrics, with the names in METRICS."""
         found = {name: getattr(self.measurement, name, None) for name in METRICS}
-        if self.cpu_seconds:
-            found["cpu_seconds_per_million"] = self.cpu_seconds / self.measurement.records * 1e6
+        for name, seconds in (("cpu", self.cpu_seconds), ("user_cpu", self.user_cpu_seconds)):
+            if seconds:
+                found[f"{name}_seconds_per_million"] = seconds / self.measurement.records * 1e6
         return {name: value for name, value in found.items() if value is not None}
 
 

@@ -81,6 +81,10 @@ class Side:
         """Return the CPU time of the brokers so far, including their ZooKeeper if only they use it."""
         return sum(server.cpu_seconds() for server in self._processes())
 
+    def user_cpu_seconds(self) -> float:
+        """Return the part of `cpu_seconds` that was not spent in the kernel."""
+        return sum(server.user_cpu_seconds() for server in self._processes())
+
     def resident_bytes(self) -> int:
         """Return the current resident memory of the same processes as in `cpu_seconds`."""
         return sum(server.resident_bytes() for server in self._processes())

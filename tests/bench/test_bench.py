@@ -30,8 +30,12 @@ def test_a_latency_of_zero_milliseconds_has_no_ratio() -> None:
 
 
 def test_broker_cpu_time_is_reported_per_million_records() -> None:
-    figures = Leg(Measurement(records=500_000, throughput=100_000), cpu_seconds=1.5).figures()
-    assert figures == {"throughput": 100_000, "cpu_seconds_per_million": 3.0}
+    figures = Leg(Measurement(records=500_000, throughput=100_000), 1.5, user_cpu_seconds=1.0).figures()
+    assert figures == {
+        "throughput": 100_000,
+        "cpu_seconds_per_million": 3.0,
+        "user_cpu_seconds_per_million": 2.0,
+    }
 
 
 def test_a_table_has_one_row_per_workload_and_contains_only_ratios() -> None:

@@ -118,8 +118,16 @@ class Process:
 
     def cpu_seconds(self) -> float:
         """The user and system time used by the process and its reaped children."""
+        return sum(self._times_s())
+
+    def user_cpu_seconds(self) -> float:
+        """The user time used by the process and its reaped children."""
+        user_s, _, children_user_s, _ = self._times_s()
+        return user_s + children_user_s
+
+    def _times_s(self) -> list[float]:
         after_name = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return sum(int(value) for value in after_name[11:15]) / _CLOCK_TICKS
+        return [int(value) / _CLOCK_TICKS for value in after_name[11:15]]
 
     def resident_bytes(self) -> int:
         """The current resident memory (RSS)."""

@@ -122,6 +122,9 @@ class Server:
     def cpu_seconds(self) -> float:
         return self.process.cpu_seconds()
 
+    def user_cpu_seconds(self) -> float:
+        return self.process.user_cpu_seconds()
+
     def resident_bytes(self) -> int:
         return self.process.resident_bytes()
 
