@@ -24,8 +24,8 @@ METRICS = {
 
 @dataclass(slots=True)
 class Leg:
-    """One run of a workload: the client's measurement, and the CPU time of the broker, with its user part (0 if
-    there is no broker).
+    """One run of a workload: the client's measurement, and the broker's CPU time with its user part. Both are
+    0 if there is no broker.
     """
 
     measurement: Measurement
