@@ -255,9 +255,18 @@ def java_command(program: str, version: str, folders: tuple[str, ...]) -> list[s
     """Return the command line of a program in tests/clients/java, compiled against this version of Kafka's
     jars.
     """
-    class_path = f"{_compiled(version, folders)}:{kafka_jars.class_path(version)}"
+    class_path = f"{kafka_jars.class_path(version)}:{_compiled(version, folders)}"
     log4j = f"-Dlog4j.configuration={java._log4j_file().as_uri()}"
-    return ["java", "-Xmx256m", *java.QUICK_START, log4j, "-cp", class_path, program]
+    return [
+        "java",
+        "-Xmx256m",
+        *java.QUICK_START,
+        *java.shared_classes(version),
+        log4j,
+        "-cp",
+        class_path,
+        program,
+    ]
 
 
 def _sources(place: str) -> list[Path]:

@@ -63,6 +63,44 @@ log4j.logger.org.apache.zookeeper.server.PrepRequestProcessor=INFO
 """
 
 
+class ClassArchive:
+    """Archive of the classes that a broker loads (class data sharing), with which programs of the same Kafka
+    version start in about half of the CPU time. The first broker that ends normally writes it.
+    """
+
+    def __init__(self, version: str, mode: str) -> None:
+        self._file = _archives(version) / f"{mode}.jsa"
+        self._partial = self._file.with_suffix(f".{os.getpid()}.part")
+
+    def options(self) -> list[str]:
+        """Return the JVM's options to read the archive, or to write it."""
+        if self._file.exists():
+            return _shared(self._file)
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        return [f"-XX:ArchiveClassesAtExit={self._partial}", "-Xlog:disable"]
+
+    def keep(self) -> None:
+        """Keep the archive, if the broker has written one and has ended."""
+        if self._partial.exists():
+            self._partial.rename(self._file)
+
+
+def shared_classes(version: str) -> list[str]:
+    """Return the JVM's options to read an archive, if there is one for these jars."""
+    for archive in sorted(_archives(version).glob("*.jsa")):
+        return _shared(archive)
+    return []
+
+
+def _archives(version: str) -> Path:
+    return kafka_jars.jars(version).with_name(f"{kafka_jars.jars(version).name}-classes")
+
+
+def _shared(archive: Path) -> list[str]:
+    # The JVM ignores an archive that does not fit, for example after an update of Java, without a warning.
+    return [f"-XX:SharedArchiveFile={archive}", "-Xlog:disable"]
+
+
 def tool_class(name: str, version: str = DEFAULT_VERSION) -> str:
     """Return the class behind one of Kafka's script names ("kafka-topics"). A class name is returned
     unchanged.
@@ -83,7 +121,8 @@ def command(
     jvm_options: Sequence[str] = (),
 ) -> list[str]:
     """Return the command line that runs a tool (script name or class) of that Kafka version."""
-    class_path = ":".join([*map(str, extra_class_path), kafka_jars.class_path(version)])
+    # An archive of classes fits only if the jars come first.
+    class_path = ":".join([kafka_jars.class_path(version), *map(str, extra_class_path)])
     return [
         "java",
         f"-Xms{heap}",
@@ -118,7 +157,7 @@ def run(
         version=version,
         heap=heap,
         extra_class_path=extra_class_path,
-        jvm_options=QUICK_START,
+        jvm_options=[*QUICK_START, *shared_classes(version)],
     )
     done = subprocess.run(line, input=stdin or "", capture_output=True, text=True, timeout=timeout_s)
     if check and done.returncode != 0:

@@ -234,7 +234,9 @@ class GenuineKafka(Server):
     ) -> None:
         super().__init__(directory, port=port)
         quick = not campaign.enabled() if quick_start is None else quick_start
-        self.jvm_options = (*(java.QUICK_START if quick else _KAFKA_JVM), *jvm_options)
+        self._jvm_options = (*(java.QUICK_START if quick else _KAFKA_JVM), *jvm_options)
+        # The JVM writes no archive if it has an agent.
+        self._archive = java.ClassArchive(version, mode) if quick and not jvm_options else None
         self.version = version
         self.mode = mode
         self.heap = heap
@@ -269,6 +271,8 @@ class GenuineKafka(Server):
 
     def stop(self, timeout_s: float = 20) -> int:
         code = super().stop(timeout_s)
+        if self._archive is not None:
+            self._archive.keep()
         if self._owns_zookeeper and self.zookeeper is not None:
             self.zookeeper.stop()
         return code
@@ -322,7 +326,7 @@ class GenuineKafka(Server):
             str(self.properties_file),
             version=self.version,
             heap=self.heap,
-            jvm_options=self.jvm_options,
+            jvm_options=(*self._jvm_options, *(self._archive.options() if self._archive else ())),
         )
         return Process(line, self.log, r"\[KafkaServer id=\d+\] started|Kafka Server started")
 
