@@ -103,6 +103,11 @@ class Disks:
         found: list[dict[str, Any]] = answer["topics"][0]["partitions"]
         return sorted(found, key=lambda partition: int(partition["partition_index"]))
 
+    def states(self) -> list[tuple[int, int, list[int]]]:
+        """Return the error code, leader and offline replicas of each partition."""
+        names = ("error_code", "leader_id", "offline_replicas")
+        return [tuple(partition[name] for name in names) for partition in self.metadata()]
+
     def directory_errors(self) -> dict[str, int]:
         answer = self.ask(ApiKey.DESCRIBE_LOG_DIRS, 1, {"topics": None})
         return {found["log_dir"]: found["error_code"] for found in answer["results"]}
@@ -112,12 +117,12 @@ class Disks:
         (other,) = (found for found in self.directories if found != directory)
         assert self.directory_errors() == {str(directory): STORAGE_ERROR, str(other): NONE}
         lost = self.partitions_on(directory)
-        for partition in self.metadata():
-            if partition["partition_index"] in lost:
-                assert partition["error_code"] == LEADER_NOT_AVAILABLE
-                assert (partition["leader_id"], partition["offline_replicas"]) == (-1, [1])
-            else:
-                assert (partition["error_code"], partition["leader_id"]) == (NONE, 1)
+        expected = [
+            (LEADER_NOT_AVAILABLE, -1, [1]) if number in lost else (NONE, 1, [])
+            for number in range(PARTITIONS)
+        ]
+        # The controller elects leaders after the broker has reported the failure.
+        wait_until(lambda: self.states() == expected, 10, f"only partitions {lost} are offline")
         for held, code in ((directory, STORAGE_ERROR), (other, NONE)):
             for number in self.partitions_on(held, "probe"):
                 assert self.produce(number) == code
