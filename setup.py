@@ -40,6 +40,7 @@ COMPILED = (
     "kafka_compat/handlers/metadata.py",
     "kafka_compat/handlers/produce.py",
     "kafka_compat/handlers/produce_refusals.py",
+    "kafka_compat/handlers/topic_encoder.py",
     "kafka_compat/long_work.py",
     "kafka_compat/metadata/cache.py",
     "kafka_compat/metadata/described.py",

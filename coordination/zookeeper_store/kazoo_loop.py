@@ -65,10 +65,7 @@ _ADVICE: dict[type[Exception], str] = {
     ),
 }
 
-_LOGIN_REFUSED: Final = (
-    kazoo_errors.AuthFailedError.code,
-    kazoo_errors.SessionClosedRequireSaslError.code,
-)
+_LOGIN_REFUSED: Final = (kazoo_errors.AuthFailedError.code, kazoo_errors.SessionClosedRequireSaslError.code)
 
 
 class TlsStream:

@@ -13,6 +13,7 @@ from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.buffers import Records, TooLong
 from kafka_compat.protocol.codec import MalformedRequest
+from kafka_compat.protocol.encoded_array import EncodedArray
 from kafka_compat.protocol.headers import flexible_from, has_flexible_response_header
 from kafka_compat.storage.segments.segment import FileSlice
 
@@ -31,7 +32,7 @@ _START: Final = Struct(">ii")
 _FLEXIBLE_START: Final = Struct(">iix")
 """Layouts of the start of a response frame: its size and header."""
 
-_CORRELATION_ID: Final = Struct(">i")
+_INT: Final = Struct(">i")
 _CORRELATION_ID_END: Final = 8
 _REPEATED_MAX: Final = 32
 
@@ -91,6 +92,7 @@ class Api:
         "handler",
         "has_short_header",
         "has_slices",
+        "has_topics",
         "is_watched",
         "key",
         "max_version",
@@ -121,6 +123,8 @@ class Api:
         self.request_class = messages.request_class(key)
         self.response_class: type = messages.response_class(key)
         self.has_slices = key is ApiKey.FETCH
+        self.has_topics = key is ApiKey.METADATA
+        """Whether `topics` in a response may be an EncodedArray."""
         versions = range(max_version + 1)
         framers = codec.native_codecs(self.response_class, "FRAMERS")
         self._decoders: list[Any] = [None for _ in versions]
@@ -195,7 +199,12 @@ class Api:
     def _encoded(self, version: int, correlation_id: int, response: Any) -> list[Part]:
         known = self._repeated_frames.get(id(response)) if self._repeated_frames else None
         if known:
-            return [known[:SIZE_BYTES] + _CORRELATION_ID.pack(correlation_id) + known[_CORRELATION_ID_END:]]
+            return [known[:SIZE_BYTES] + _INT.pack(correlation_id) + known[_CORRELATION_ID_END:]]
+        if self.has_topics and isinstance(response.topics, EncodedArray):
+            joined = self._around(version, correlation_id, response, response.topics)
+            if known is not None:
+                self._repeated_frames[id(response)] = b"".join(joined)
+            return cast("list[Part]", joined)
         framer = self._framers[version]
         if framer is not None:
             try:
@@ -212,6 +221,19 @@ class Api:
         start = self._frame_starts[version]
         body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
         return [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
+
+    def _around(self, version: int, correlation_id: int, response: Any, topics: EncodedArray) -> list[bytes]:
+        """Encode a response around its topics, which are already encoded."""
+        start, framer = self._frame_starts[version], self._framers[version]
+        frame: bytes = (
+            start.pack(0, correlation_id) + codec.encode(response, version)
+            if framer is None
+            else framer(response, correlation_id, codec.UNBOUNDED)[0]
+        )
+        end = len(frame) - topics.end_bytes
+        count_bytes = 1 if start is _FLEXIBLE_START else _INT.size
+        parts = [frame[SIZE_BYTES : end - count_bytes], *topics.parts, frame[end:]]
+        return [_INT.pack(sum(map(len, parts))), *parts]
 
     def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:
         """Encode a long response as the parts of a frame. Call this in the codec's thread."""

@@ -47,6 +47,7 @@ class Session:
         "_when_left",
         "authentication",
         "has_left",
+        "is_in_process",
         "line",
         "sendfile_bytes_min",
         "software_client_id",
@@ -57,6 +58,7 @@ class Session:
     def __init__(self, line: Line | None = None) -> None:
         """`line` is None for a caller in this process."""
         self.line = line
+        self.is_in_process = line is None
         self.authentication: Authentication | None = None
         """The SASL authentication of the client, or None if the listener does not use SASL."""
         self.has_left = False

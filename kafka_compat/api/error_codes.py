@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.encoded_array import EncodedArray
 from kafka_compat.protocol.schema import ArrayOf, fields_of
 
 _FIELD: Final = "error_code"
@@ -56,18 +57,22 @@ class Codes:
         else:
             self._walk(response, _plan_of(type(response)))
 
-    def add(self, code: int) -> None:
+    def add(self, code: int, count: int = 1) -> None:
         if code == 0:
-            self.good += 1
+            self.good += count
         else:
-            self.errors[code] = self.errors.get(code, 0) + 1
+            self.errors[code] = self.errors.get(code, 0) + count
 
     def _walk(self, message: Any, plan: tuple[bool, tuple[Any, ...]]) -> None:
         has_code, within = plan
         if has_code:
             self.add(message.error_code)
         for name, inner in within:
-            for each in getattr(message, name) or ():
+            elements = getattr(message, name)
+            if isinstance(elements, EncodedArray):
+                for code, count in elements.codes.items():
+                    self.add(code, count)
+            for each in elements or ():
                 self._walk(each, inner)
 
 

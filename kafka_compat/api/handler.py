@@ -63,6 +63,11 @@ class RequestContext:
             self._api.repeat(key, response)
 
     @property
+    def may_encode(self) -> bool:
+        """Whether the response may contain an EncodedArray, because only the network layer reads it."""
+        return not self.caller.session.is_in_process
+
+    @property
     def principal(self) -> Principal:
         return self.caller.principal
 

@@ -145,6 +145,10 @@ class StagedContext(RequestContext):
         """The time that the request waited before serving began."""
 
     @property
+    def may_encode(self) -> bool:
+        return not (self.caller.session.is_in_process or self.stages.middleware)
+
+    @property
     def busy_s(self) -> float:
         """The time spent working on the request, excluding waiting times."""
         since_s = self._busy_since_s

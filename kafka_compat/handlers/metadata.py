@@ -8,7 +8,8 @@ addresses on the listener to which the client is connected.
 """
 
 import logging
-from collections.abc import Coroutine, Hashable
+from collections import Counter
+from collections.abc import Coroutine
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,28 +20,32 @@ from kafka_compat.handlers.authorization import (
     Denied,
     allowed_cluster_operations,
     allowed_operations,
+    allows,
     cluster_allows,
 )
 from kafka_compat.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
+from kafka_compat.handlers.topic_encoder import topic_encoder
 from kafka_compat.long_work import Steps
-from kafka_compat.metadata.cache import NO_LEADER, MetadataCache, TopicMetadata
+from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.metadata.topic_names import check_topic_name, is_internal
 from kafka_compat.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
-    MetadataResponsePartition,
     MetadataResponseTopic,
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 log = logging.getLogger(__name__)
 
+_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _NO_TOPIC_ID: Final = UUID(int=0)
-_PARTITIONS_AT_ONCE: Final = 64
 _REPEATED_PARTITIONS_MAX: Final = 64
+_TOPICS_AT_ONCE: Final = 16
 
-
+_Key = tuple[int, int, str, tuple[str, str | None, int]]
+Found = TopicMetadata | MetadataResponseTopic
+"""An existing topic, or the response for a topic that is missing or that the client may not describe."""
 Answer = MetadataResponse | Coroutine[Any, Any, MetadataResponse]
 
 
@@ -68,92 +73,106 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> Answer:
     if key is not None:
         repeated: MetadataResponse | None = ctx.repeated(key)
         if repeated is not None:
-            return repeated
+            if ctx.authorizer is None or allows(ctx, Operation.DESCRIBE, ResourceType.TOPIC, key[2]):
+                return repeated
+            refused = MetadataResponseTopic(error_code=_DENIED, name=key[2])
+            return ctx.long_work.run(_response(ctx, request, [refused]))
+    return ctx.long_work.run(_steps(ctx, request, key))
+
+
+def _steps(ctx: RequestContext, request: MetadataRequest, key: _Key | None) -> Steps[Any]:
     missing: list[str] = []
-    topics = ctx.long_work.run(_topics(ctx, request, missing))
-    if isinstance(topics, list) and not missing:
-        response = _response(ctx, request, topics)
-        if key is not None and sum(len(topic.partitions) for topic in topics) <= _REPEATED_PARTITIONS_MAX:
-            ctx.repeat(key, response)
-        return response
-    return _with_new_topics(ctx, request, topics, missing)
+    found = yield from _found(ctx, request, missing)
+    if missing:
+        return _with_new_topics(ctx, request, found, missing)
+    response = yield from _response(ctx, request, found)
+    if (
+        key is not None
+        and isinstance(found[0], TopicMetadata)
+        and len(found[0].partitions) <= _REPEATED_PARTITIONS_MAX
+    ):
+        ctx.repeat(key, response)
+    return response
 
 
-def _repeated_key(ctx: RequestContext, request: MetadataRequest) -> Hashable | None:
-    """Return everything that determines the response to a request for one topic by name, or None if the
-    response cannot be repeated, for example because the request may create the topic.
+def _repeated_key(ctx: RequestContext, request: MetadataRequest) -> _Key | None:
+    """Return everything that determines the response to a request for one topic by name, if the client may
+    describe the topic. Return None if the response cannot be repeated, for example because the request may
+    create the topic.
     """
     topics = request.topics
     if (
-        topics is None
+        not ctx.may_encode
+        or topics is None
         or len(topics) != 1
-        or ctx.authorizer is not None
         or request.include_topic_authorized_operations
         or request.include_cluster_authorized_operations
     ):
         return None
     name, cache, caller = topics[0].name, ctx.services.metadata, ctx.caller
-    if name not in cache.topics or topics[0].topic_id != _NO_TOPIC_ID:
+    if name is None or name not in cache.topics or topics[0].topic_id != _NO_TOPIC_ID:
         return None
     listener = caller.listener_name, caller.local_host, caller.local_port
     return ctx.api_version, cache.generation, name, listener
 
 
-def _topics(
-    ctx: RequestContext, request: MetadataRequest, missing: list[str]
-) -> Steps[list[MetadataResponseTopic]]:
+def _found(ctx: RequestContext, request: MetadataRequest, missing: list[str]) -> Steps[list[Found]]:
     """Return the existing topics, and append the names of the topics to create to `missing`."""
     cache = ctx.services.metadata
     wanted = request.topics
-    answers: list[MetadataResponseTopic] = []
+    found: list[Found] = []
     if wanted is None or (ctx.api_version == 0 and not wanted):
         denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC, logged=False)
-        for topic in list(cache.topics.values()):
+        for number, topic in enumerate(list(cache.topics.values()), 1):
             if topic.name not in denied:
-                answers.append((yield from _topic(ctx, request, topic)))
-            yield None
-        return answers
+                found.append(topic)
+            if number % _TOPICS_AT_ONCE == 0:
+                yield None
+        return found
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
     may_create = request.allow_auto_topic_creation or ctx.api_version < 4
-    for number, item in enumerate(wanted):
-        if number:
+    for number, item in enumerate(wanted, 1):
+        if number % _TOPICS_AT_ONCE == 0:
             yield None
         if item.topic_id != _NO_TOPIC_ID:
             name = cache.topic_name(item.topic_id)
             if name is None:
-                answers.append(_unknown(None, item.topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
+                code = ErrorCode.UNKNOWN_TOPIC_ID
+                found.append(MetadataResponseTopic(error_code=code, name=None, topic_id=item.topic_id))
                 continue
             if name in denied:
-                answers.append(_unknown(None, item.topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                found.append(MetadataResponseTopic(error_code=_DENIED, name=None, topic_id=item.topic_id))
                 continue
         else:
             name = item.name or ""
             if name in denied:
                 # Do not reveal to an unauthorized client whether the topic exists or is internal.
-                answers.append(_denied(name))
+                found.append(MetadataResponseTopic(error_code=_DENIED, name=name))
                 continue
         known = cache.topics.get(name)
         if known is not None:
-            answers.append((yield from _topic(ctx, request, known)))
+            found.append(known)
         elif may_create and ctx.services.config.bool("auto.create.topics.enable"):
             missing.append(name)
         else:
-            answers.append(_missing(ctx, request, name, _why_not_there(name)))
-    return answers
+            try:
+                check_topic_name(name)
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            except KafkaError as error:
+                code = error.code
+            found.append(_missing(ctx, request, name, code))
+    return found
 
 
 async def _with_new_topics(
-    ctx: RequestContext,
-    request: MetadataRequest,
-    topics: list[MetadataResponseTopic] | Coroutine[Any, Any, list[MetadataResponseTopic]],
-    missing: list[str],
+    ctx: RequestContext, request: MetadataRequest, found: list[Found], missing: list[str]
 ) -> MetadataResponse:
-    answers = topics if isinstance(topics, list) else await topics
     names = dict.fromkeys(missing)
     if not cluster_allows(ctx, Operation.CREATE, logged=False):
         denied = Denied(ctx, Operation.CREATE, ResourceType.TOPIC)
         for name in [name for name in names if name in denied]:
-            answers.append(_unknown(name, _NO_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            internal = is_internal(name)
+            found.append(MetadataResponseTopic(error_code=_DENIED, name=name, is_internal=internal))
             del names[name]
     asked = len(names) * ctx.services.config.int("num.partitions")
     if asked > PARTITIONS_PER_REQUEST_MAX:
@@ -180,33 +199,22 @@ async def _with_new_topics(
                 if is_internal(name)
                 else ctx.services.topics.ensure(name, charge=charge)
             )
-            answers.append(await ctx.long_work.finish(_topic(ctx, request, topic)))
+            found.append(topic)
         except KafkaError as error:
-            answers.append(_missing(ctx, request, name, error.code))
+            found.append(_missing(ctx, request, name, error.code))
         await turn.pause_if_due()
-    return _response(ctx, request, answers)
+    return await ctx.long_work.finish(_response(ctx, request, found))
 
 
 def _missing(
     ctx: RequestContext, request: MetadataRequest, name: str, code: ErrorCode
 ) -> MetadataResponseTopic:
-    answer = _unknown(name, _NO_TOPIC_ID, code)
-    answer.topic_authorized_operations = _operations(ctx, request, name)
-    return answer
-
-
-def _why_not_there(name: str) -> ErrorCode:
-    try:
-        check_topic_name(name)
-    except KafkaError as error:
-        return error.code
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-def _denied(name: str) -> MetadataResponseTopic:
-    answer = _unknown(name, _NO_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    answer.is_internal = False
-    return answer
+    return MetadataResponseTopic(
+        error_code=code,
+        name=name,
+        is_internal=is_internal(name),
+        topic_authorized_operations=_operations(ctx, request, name),
+    )
 
 
 def _operations(ctx: RequestContext, request: MetadataRequest, name: str) -> int:
@@ -215,67 +223,29 @@ def _operations(ctx: RequestContext, request: MetadataRequest, name: str) -> int
     return allowed_operations(ctx, ResourceType.TOPIC, name)
 
 
-def _unknown(name: str | None, topic_id: UUID, code: ErrorCode) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        error_code=code,
-        name=name,
-        topic_id=topic_id,
-        is_internal=name is not None and is_internal(name),
-        topic_authorized_operations=OPERATIONS_NOT_ASKED,
-    )
-
-
-def _topic(
-    ctx: RequestContext, request: MetadataRequest, topic: TopicMetadata
-) -> Steps[MetadataResponseTopic]:
-    cache = ctx.services.metadata
-    answers = cache.answers
-    partitions: list[MetadataResponsePartition] | None = None
-    if cache.topics.get(topic.name) is topic:
-        partitions = answers.get(topic.name)
-    if partitions is None:
-        partitions = yield from _partitions(cache, topic)
-        # If the brokers have changed meanwhile, `answers` is no longer in use.
-        if cache.topics.get(topic.name) is topic:
-            answers[topic.name] = partitions
-    return MetadataResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=topic.is_internal,
-        partitions=partitions,
-        topic_authorized_operations=_operations(ctx, request, topic.name),
-    )
-
-
-def _partitions(cache: MetadataCache, topic: TopicMetadata) -> Steps[list[MetadataResponsePartition]]:
-    """Describe the partitions of a topic. Equal lists of brokers share one object, to save memory."""
-    found: list[MetadataResponsePartition] = []
-    shared: dict[tuple[int, ...], list[int]] = {}
-    for number, partition in enumerate(topic.partitions, 1):
-        leader = cache.reachable_leader(partition)
-        replicas, isr, offline = partition.replicas, partition.isr, tuple(cache.offline_replicas(partition))
-        found.append(
-            MetadataResponsePartition(
-                error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader is None else ErrorCode.NONE,
-                partition_index=partition.partition,
-                # Omit a leader that this response does not list as a broker: kafka-python never recovers from
-                # an unknown leader.
-                leader_id=NO_LEADER if leader is None else leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=shared.get(replicas) or shared.setdefault(replicas, list(replicas)),
-                isr_nodes=shared.get(isr) or shared.setdefault(isr, list(isr)),
-                offline_replicas=shared.get(offline) or shared.setdefault(offline, list(offline)),
-            )
-        )
-        if number % _PARTITIONS_AT_ONCE == 0:
+def _response(ctx: RequestContext, request: MetadataRequest, found: list[Found]) -> Steps[MetadataResponse]:
+    cache, version = ctx.services.metadata, ctx.api_version
+    topics: list[bytes] = []
+    codes: Counter[int] = Counter()
+    good = leaderless = 0
+    for number, each in enumerate(found, 1):
+        # Look up the encoder in every step, because it may be replaced between two steps.
+        encoder = topic_encoder(cache, version)
+        if isinstance(each, MetadataResponseTopic):
+            topics.append(encoder.described(each))
+            codes[each.error_code] += 1
+        else:
+            encoded, without_leader = encoder.kept(each) or (yield from encoder.encode(each))
+            if request.include_topic_authorized_operations:
+                encoded = encoder.with_operations(encoded, _operations(ctx, request, each.name))
+            topics.append(encoded)
+            good += 1 + len(each.partitions) - without_leader
+            leaderless += without_leader
+        if number % _TOPICS_AT_ONCE == 0:
             yield None
-    return found
-
-
-def _response(
-    ctx: RequestContext, request: MetadataRequest, topics: list[MetadataResponseTopic]
-) -> MetadataResponse:
-    cache = ctx.services.metadata
+    codes.update({ErrorCode.NONE: good, ErrorCode.LEADER_NOT_AVAILABLE: leaderless})
+    encoder = topic_encoder(cache, version)
+    array = yield from encoder.array(topics, +codes)
     brokers = []
     for broker in cache.brokers.values():
         host, port = ctx.services.address_for(broker, ctx.caller)
@@ -286,7 +256,7 @@ def _response(
         brokers=brokers,
         cluster_id=cache.cluster_id,
         controller_id=cache.controller_id,
-        topics=topics,
+        topics=array if ctx.may_encode else encoder.decoded(array),
         cluster_authorized_operations=allowed_cluster_operations(
             ctx, request.include_cluster_authorized_operations
         ),

@@ -32,9 +32,9 @@ class MetadataCache:
         self.feed = MetadataFeed()
         self.generation = 0
         """Number of changes to the values in the cache."""
-        self.answers: dict[str, list[Any]] = {}
-        """The partitions of topics as the Metadata API describes them. A change of a topic removes its entry,
-        and a change of the live brokers replaces this object.
+        self.topic_encoders: dict[int, Any] = {}
+        """Maps each version of the Metadata API to its TopicEncoder. A change of the live brokers replaces
+        this object, because leaders and offline replicas depend on which brokers are alive.
         """
         self.controller_id = -1
         self.topics: dict[str, TopicMetadata] = {}
@@ -45,7 +45,9 @@ class MetadataCache:
         self._by_collision_key: dict[str, str] = {}
 
     def reachable_leader(self, partition: PartitionMetadata) -> int | None:
-        """Return the leader's ID, or None if the leader is not registered."""
+        """Return the leader's ID, or None if the leader is not registered. Metadata responses omit such
+        leaders, because kafka-python never recovers from a leader that is not in the list of brokers.
+        """
         return partition.leader if partition.leader in self.brokers else None
 
     def offline_replicas(self, partition: PartitionMetadata) -> list[int]:
@@ -86,7 +88,8 @@ class MetadataCache:
 
     def _remove(self, name: str) -> TopicMetadata | None:
         self.generation += 1
-        self.answers.pop(name, None)
+        for encoder in self.topic_encoders.values():
+            encoder.topics.pop(name, None)
         old = self.topics.pop(name, None)
         if old is not None:
             self._names.pop(old.topic_id, None)
@@ -134,8 +137,7 @@ class MetadataChange:
         delta.removed_broker_ids.update(known.keys() - brokers.keys())
         delta.broker_ids.update(each for each, broker in brokers.items() if known.get(each) != broker)
         if known.keys() != brokers.keys():
-            # Leaders and offline replicas depend on which brokers are alive.
-            self._cache.answers = {}
+            self._cache.topic_encoders = {}
         known.clear()
         known.update(brokers)
         self._cache.generation += 1

@@ -98,11 +98,7 @@ def process(beans: Beans) -> Steps[None]:
         return
     for name, help_text, value in (
         ("open_fds", "Number of open file descriptors.", proc.open_fds),
-        (
-            "start_time_seconds",
-            "Start time of the process since unix epoch in seconds.",
-            proc.started_s,
-        ),
+        ("start_time_seconds", "Start time of the process since unix epoch in seconds.", proc.started_s),
         ("virtual_memory_bytes", "Virtual memory size in bytes.", proc.virtual_bytes),
         ("resident_memory_bytes", "Resident memory size in bytes.", proc.resident_bytes),
     ):

@@ -9,14 +9,7 @@ from types import BuiltinFunctionType
 from typing import Any, Final, TypeVar, cast
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.protocol.buffers import (
-    COPIED_BYTES_MAX,
-    IN_MEMORY,
-    STEP_BYTES,
-    Buffer,
-    Records,
-    size_of,
-)
+from kafka_compat.protocol.buffers import COPIED_BYTES_MAX, IN_MEMORY, STEP_BYTES, Buffer, Records, size_of
 from kafka_compat.protocol.schema import Message, schema_of
 
 M = TypeVar("M")

@@ -68,15 +68,7 @@ class ReadResult:
 class FetchReader:
     """A reader of the partitions in one Fetch request, according to the rules of this module."""
 
-    __slots__ = (
-        "_committed_only",
-        "_leader_only",
-        "_plan",
-        "_rack",
-        "_services",
-        "max_bytes",
-        "replica_id",
-    )
+    __slots__ = ("_committed_only", "_leader_only", "_plan", "_rack", "_services", "max_bytes", "replica_id")
 
     def __init__(
         self,

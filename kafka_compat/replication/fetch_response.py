@@ -133,11 +133,7 @@ def _withheld(partition: int, code: ErrorCode) -> PartitionData:
 
 
 def _add(
-    ctx: FetchContext,
-    plan: FetchPlan,
-    found: Sequence[Found],
-    replica_id: int,
-    topics: list[TopicPart],
+    ctx: FetchContext, plan: FetchPlan, found: Sequence[Found], replica_id: int, topics: list[TopicPart]
 ) -> None:
     is_follower = replica_id >= 0
     replicas = ctx.services.replicas

@@ -22,13 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.counts import Counts
-from kafka_compat.replication.in_sync import (
-    NO_PEERS,
-    InSyncReplicas,
-    IsrAnswer,
-    IsrProposer,
-    Proposal,
-)
+from kafka_compat.replication.in_sync import NO_PEERS, InSyncReplicas, IsrAnswer, IsrProposer, Proposal
 from kafka_compat.replication.waiters import (
     CallSoon,
     CommitCallback,

@@ -29,11 +29,7 @@ log = logging.getLogger(__name__)
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _PREFERRED_TLS13: Final = "TLS_AES_256_GCM_SHA384"
 _ALL_TLS13: Final = frozenset({_PREFERRED_TLS13, "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"})
-_CLIENT_AUTH: Final = {
-    "required": ssl.CERT_REQUIRED,
-    "requested": ssl.CERT_OPTIONAL,
-    "none": ssl.CERT_NONE,
-}
+_CLIENT_AUTH: Final = {"required": ssl.CERT_REQUIRED, "requested": ssl.CERT_OPTIONAL, "none": ssl.CERT_NONE}
 _WARNED_BEFORE: Final = timedelta(days=30)
 
 

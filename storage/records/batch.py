@@ -31,14 +31,7 @@ import zlib
 from types import BuiltinFunctionType
 from typing import Final
 
-from librt.strings import (
-    BytesWriter,
-    read_i16_be,
-    read_i32_be,
-    read_i64_be,
-    write_i32_be,
-    write_i64_be,
-)
+from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be, write_i32_be, write_i64_be
 
 from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.records.crc import crc32c

@@ -119,10 +119,7 @@ class TokenSource:
         client = self._endpoint.client
         basic = base64.b64encode(f"{client.client_id}:{client.secret}".encode()).decode()
         form = {"grant_type": "client_credentials"} | ({"scope": client.scope} if client.scope else {})
-        headers = {
-            "Authorization": f"Basic {basic}",
-            "Content-Type": "application/x-www-form-urlencoded",
-        }
+        headers = {"Authorization": f"Basic {basic}", "Content-Type": "application/x-www-form-urlencoded"}
         answer = await ask(self._endpoint.place, body=urlencode(form).encode(), headers=headers)
         return token_of(answer)
 

@@ -24,6 +24,7 @@ OUT_OF_SCOPE = {
     ApiKey.ADD_RAFT_VOTER: "KRaft quorum",
     ApiKey.REMOVE_RAFT_VOTER: "KRaft quorum",
     ApiKey.UPDATE_RAFT_VOTER: "KRaft quorum",
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: "members of the new consumer groups (KIP-848)",
     ApiKey.SHARE_GROUP_HEARTBEAT: "share groups (KIP-932)",
     ApiKey.SHARE_GROUP_DESCRIBE: "share groups (KIP-932)",
     ApiKey.SHARE_FETCH: "share groups (KIP-932)",
