@@ -13,25 +13,15 @@ import pytest
 from tests.bench import __main__ as bench
 from tests.bench import sides, whole_test
 from tests.bench.sides import Side
-from tests.bench.workloads import KFAKE_NAMES, WORKLOADS
 from tests.support.servers import PROJECT
 
 _needs_go = pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
 
 
-def test_kfake_is_compared_only_with_workloads_for_one_broker() -> None:
-    assert set(KFAKE_NAMES) <= {workload.name for workload in WORKLOADS if not workload.cluster}
-
-
-def test_the_help_names_the_workloads_that_are_compared_with_kfake(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "1000")
+def test_an_unknown_peer_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        bench.main(["--help"])
-    text = " ".join(capsys.readouterr().out.split())
-    assert "--peer {kfake}" in text
-    assert ", ".join(("start", *whole_test.CLIENTS, *KFAKE_NAMES)) in text
+        bench.main(["--peer", "redpanda"])
+    assert "--peer: invalid choice: 'redpanda' (choose from 'kfake')" in capsys.readouterr().err
 
 
 def test_without_go_the_benchmark_says_what_to_install(tmp_path: Path) -> None:

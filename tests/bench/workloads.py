@@ -198,16 +198,6 @@ WORKLOADS = (
     _python("replicated-latency-bare", "bare-at-500", 100, 2_000, 2_000, cluster=True),
 )
 
-KFAKE_NAMES = (
-    "java-produce-1k",
-    "java-consume-100",
-    "java-latency",
-    "latency-bare",
-    "confluent-produce-1k",
-    "confluent-consume-100",
-    "confluent-latency",
-)
-"""Workloads that are also compared with kfake: one for each kind of work and each client."""
 
 TLS_NAMES = (
     "tls-java-produce-1k",
