@@ -358,9 +358,9 @@ class Broker:
         """Move leadership to other brokers, unless the broker is standalone."""
         await self.membership.shut_down_controlled()
 
-    async def stop(self, *, controlled: bool = True) -> None:
+    async def stop(self, *, controlled: bool = True, keeps_data: bool = True) -> None:
         """Stop the broker. Returns when all data is on disk and every log directory has a clean-shutdown
-        marker.
+        marker, unless `keeps_data` is false.
 
         If `controlled` is true, leadership moves to other brokers first.
         """
@@ -378,7 +378,10 @@ class Broker:
         stop_log.done(f"ended background tasks, closed {connections} connection{'s' * (connections != 1)}")
         log_dirs = running.context.log_dirs
         count = len(log_dirs.logs)
-        log_dirs.close(self.services.replicas.high_watermarks())
+        if keeps_data:
+            log_dirs.close(self.services.replicas.high_watermarks())
+        else:
+            log_dirs.abandon()
         stop_log.done(f"closed {count} log{'s' * (count != 1)}")
         stop_log.over()
 
