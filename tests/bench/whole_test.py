@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.bench.sides import Side
-from tests.support.servers import PROJECT
+from tests.support.servers import PROJECT, KafkaCompatBroker
 
 _RECORDS = 10
 _TOPIC = "flights"
@@ -120,10 +120,14 @@ def measure(side: Side, client: str) -> dict[str, float]:
     """Run one test with a side of one broker that is not running, and return the seconds of each step.
 
     The time starts with the broker's process and ends when that process has exited. The import of the
-    client's library and the preparation of the broker's data directory are excluded. Raises RuntimeError if
-    the client fails.
+    client's library and the preparation of Apache Kafka's data directory are excluded. This broker runs with
+    --ephemeral. Raises RuntimeError if the client fails.
     """
     (server,) = side.servers
+    if isinstance(server, KafkaCompatBroker):
+        # Start it as test suites do, with temporary data.
+        del server.overrides["log.dirs"]
+        server.arguments.append("--ephemeral")
     server.prepare()
     with subprocess.Popen(
         [sys.executable, "-m", "tests.bench.whole_test", client],
