@@ -91,6 +91,8 @@ class Broker:
         self.membership = membership
         self.on_fatal: Callable[[], None] = lambda: None
         """Function that is called after a fatal error. It must stop the broker and exit with an error."""
+        self.keeps_data = True
+        """Whether `stop` flushes the logs. Set it to False if the data is then deleted."""
         self._clock: Clock = hooks.clock or SystemClock()
         self._hooks = hooks
         self._served = (
@@ -358,7 +360,7 @@ class Broker:
         """Move leadership to other brokers, unless the broker is standalone."""
         await self.membership.shut_down_controlled()
 
-    async def stop(self, *, controlled: bool = True, keeps_data: bool = True) -> None:
+    async def stop(self, *, controlled: bool = True) -> None:
         """Stop the broker. Returns when all data is on disk and every log directory has a clean-shutdown
         marker, unless `keeps_data` is false.
 
@@ -378,7 +380,7 @@ class Broker:
         stop_log.done(f"ended background tasks, closed {connections} connection{'s' * (connections != 1)}")
         log_dirs = running.context.log_dirs
         count = len(log_dirs.logs)
-        if keeps_data:
+        if self.keeps_data:
             log_dirs.close(self.services.replicas.high_watermarks())
         else:
             log_dirs.abandon()

@@ -43,17 +43,10 @@ class Stop:
             asyncio.get_running_loop().add_signal_handler(number, self.request)
 
 
-async def serve(
-    broker: Broker,
-    stop: Stop,
-    on_ready: Callable[[], None],
-    *,
-    hands_over: bool = True,
-    keeps_data: bool = True,
-) -> int:
+async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, hands_over: bool = True) -> int:
     """Start the broker, create the topics in the settings, and serve until a stop is requested. Return the
-    exit code. With `hands_over`, leadership moves to other brokers, if any, before shutdown. Without
-    `keeps_data`, the shutdown does not flush data. Raises StartupError if the broker cannot start.
+    exit code. With `hands_over`, leadership moves to other brokers, if any, before shutdown. Raises
+    StartupError if the broker cannot start.
     """
     failed = False
 
@@ -79,7 +72,7 @@ async def serve(
     if hands_over and not failed:
         await _shut_down_controlled(broker, stop)
     try:
-        await asyncio.wait_for(broker.stop(controlled=False, keeps_data=keeps_data), STOP_TIMEOUT_S)
+        await asyncio.wait_for(broker.stop(controlled=False), STOP_TIMEOUT_S)
     except TimeoutError:
         log.error(
             "The broker did not stop within %s s; its logs will be recovered at the next startup",

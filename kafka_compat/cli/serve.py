@@ -211,6 +211,7 @@ async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool, keep
         http = http_services(config)
         with uncollected():
             broker = foreground.new_broker(config, http)
+        broker.keeps_data = keeps_data
 
         def ready() -> None:
             foreground.tell_ready([broker], http.url if http else None, as_json=as_json)
@@ -219,7 +220,7 @@ async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool, keep
             if kafka_lines:
                 foreground.tell_started(broker)
 
-        return await foreground.serve(broker, stop, ready, keeps_data=keeps_data)
+        return await foreground.serve(broker, stop, ready)
     except StartupError as error:
         return refuse(str(error), config)
     finally:
