@@ -137,17 +137,20 @@ def measure(side: Side, client: str) -> dict[str, float]:
         cwd=PROJECT,
     ) as child:
         assert child.stdin is not None and child.stdout is not None
-        child.stdout.readline()
-        began = time.perf_counter()
-        server.launch()
-        server.wait_ready(_TIMEOUT_S)
-        served = time.perf_counter()
-        child.stdin.write(f"{side.address}\n")
-        child.stdin.flush()
-        line = child.stdout.readline()
-        finished = time.perf_counter()
-        _terminate(server.pid)
-        ended = time.perf_counter()
+        try:
+            child.stdout.readline()
+            began = time.perf_counter()
+            server.launch()
+            server.wait_ready(_TIMEOUT_S)
+            served = time.perf_counter()
+            child.stdin.write(f"{side.address}\n")
+            child.stdin.flush()
+            line = child.stdout.readline()
+            finished = time.perf_counter()
+            _terminate(server.pid)
+            ended = time.perf_counter()
+        finally:
+            child.kill()
     if not line:
         raise RuntimeError(f"{client} failed with {side.label}:\n{server.process.tail()}")
     of_the_client: dict[str, float] = json.loads(line)
@@ -180,5 +183,5 @@ if __name__ == "__main__":
     test = CLIENTS[sys.argv[1]]()
     print("ready", flush=True)
     print(json.dumps(test(sys.stdin.readline().strip())), flush=True)
-    # Keep the end of this process out of the time in which the broker stops.
+    # Wait to be killed, because the end of this process would take CPU time from the broker's shutdown.
     sys.stdin.read()
