@@ -91,6 +91,8 @@ class Broker:
         self.membership = membership
         self.on_fatal: Callable[[], None] = lambda: None
         """Function that is called after a fatal error. It must stop the broker and exit with an error."""
+        self.keeps_data = True
+        """Whether `stop` flushes the logs. Set it to False if the data is then deleted."""
         self._clock: Clock = hooks.clock or SystemClock()
         self._hooks = hooks
         self._served = (
@@ -360,7 +362,7 @@ class Broker:
 
     async def stop(self, *, controlled: bool = True) -> None:
         """Stop the broker. Returns when all data is on disk and every log directory has a clean-shutdown
-        marker.
+        marker, unless `keeps_data` is false.
 
         If `controlled` is true, leadership moves to other brokers first.
         """
@@ -378,7 +380,10 @@ class Broker:
         stop_log.done(f"ended background tasks, closed {connections} connection{'s' * (connections != 1)}")
         log_dirs = running.context.log_dirs
         count = len(log_dirs.logs)
-        log_dirs.close(self.services.replicas.high_watermarks())
+        if self.keeps_data:
+            log_dirs.close(self.services.replicas.high_watermarks())
+        else:
+            log_dirs.abandon()
         stop_log.done(f"closed {count} log{'s' * (count != 1)}")
         stop_log.over()
 

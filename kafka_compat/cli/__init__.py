@@ -47,7 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     with uncollected():
         args = _parse(arguments)
-    return int(importlib.import_module(COMMANDS[args.command]).run(args))
+    code = int(importlib.import_module(COMMANDS[args.command]).run(args))
+    if argv is None and args.command == "serve":
+        registry.leave(code)  # Other commands have exit handlers.
+    return code
 
 
 def _parse(arguments: list[str]) -> Namespace:

@@ -115,14 +115,15 @@ def run(args: argparse.Namespace) -> int:
         from kafka_compat.cli import ephemeral
 
         ephemeral.end_with_input(folder)
+    keeps_data = folder is None or args.stop_at_eof
     try:
-        return _serve_all(args, config)
+        return _serve_all(args, config, keeps_data=keeps_data)
     finally:
-        if folder is not None and not args.stop_at_eof:
+        if folder is not None and not keeps_data:
             folder.remove()
 
 
-def _serve_all(args: argparse.Namespace, config: BrokerConfig) -> int:
+def _serve_all(args: argparse.Namespace, config: BrokerConfig, *, keeps_data: bool) -> int:
     _warn(config)
     _raise_descriptor_limit()
     if args.processes is not None:
@@ -135,7 +136,7 @@ def _serve_all(args: argparse.Namespace, config: BrokerConfig) -> int:
         from kafka_compat.cli.local_cluster import serve_local_cluster
 
         return run_loop(serve_local_cluster(config, args.brokers, as_json=args.json))
-    return run_loop(_serve(config, as_json=args.json, kafka_lines=args.kafka_lines))
+    return run_loop(_serve(config, as_json=args.json, kafka_lines=args.kafka_lines, keeps_data=keeps_data))
 
 
 def _given_log_dirs(config: BrokerConfig) -> str | None:
@@ -198,7 +199,7 @@ def _raise_descriptor_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool) -> int:
+async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool, keeps_data: bool) -> int:
     from kafka_compat.cli import foreground
     from kafka_compat.cli.http_services import http_services
     from kafka_compat.errors import StartupError
@@ -210,6 +211,7 @@ async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool) -> i
         http = http_services(config)
         with uncollected():
             broker = foreground.new_broker(config, http)
+        broker.keeps_data = keeps_data
 
         def ready() -> None:
             foreground.tell_ready([broker], http.url if http else None, as_json=as_json)

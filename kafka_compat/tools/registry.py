@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NoReturn
 
 TOOLS: Final = {
     "acls": "kafka_compat.tools.acls",
@@ -70,8 +70,12 @@ def run(tool: str, arguments: Sequence[str]) -> int:
 
 
 def main(tool: str) -> None:
-    """Run a command as the main program, and exit without the interpreter's slow cleanup."""
-    code = run(tool, sys.argv[1:])
+    """Run a command as the main program."""
+    leave(run(tool, sys.argv[1:]))
+
+
+def leave(code: int) -> NoReturn:
+    """Exit this process without the interpreter's slow cleanup."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()

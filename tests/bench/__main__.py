@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import report, sides
+from tests.bench import kfake_broker, report, sides, whole_test
 from tests.bench.clients import NO_BROKER
 from tests.bench.progress import Progress
 from tests.bench.report import Leg, Pairs
 from tests.bench.sides import Side
 from tests.bench.workloads import TLS_NAMES, WORKLOADS, Workload, java_produce, tls_workloads
 from tests.security.authority import Authority
+from tests.support.go_programs import GoMissing
 from tests.support.servers import PROJECT, ZooKeeper
 
 _VALIDATION_SETTING = "kafka.compat.record.validation.enable"
@@ -36,6 +37,13 @@ START_TITLES = {
     True: "startup until three brokers have joined",
 }
 """Titles, by whether the sides are clusters."""
+_NAMES = (
+    *(_START, _CLUSTER_START),
+    *whole_test.CLIENTS,
+    *(workload.name for workload in WORKLOADS),
+    *TLS_NAMES,
+)
+"""Names of all measurements, for --only."""
 
 SideMaker = Callable[[Path], Side]
 
@@ -53,6 +61,8 @@ class _Run:
     makers: tuple[SideMaker, SideMaker] | None
     workloads: Sequence[Workload]
     with_start: bool
+    whole_tests: Sequence[str] = ()
+    """Keys of whole_test.CLIENTS."""
 
 
 class Benchmark:
@@ -65,6 +75,7 @@ class Benchmark:
         workloads: Sequence[Workload],
         *,
         with_start: bool,
+        whole_tests: Sequence[str],
         clusters: bool,
         pairs: int,
         partitions: int | None,
@@ -75,12 +86,13 @@ class Benchmark:
         self._directory = directory
         self._workloads = workloads
         self._with_start = with_start
+        self._whole_tests = whole_tests
         self._clusters = clusters
         self._pairs = pairs
         self._partitions = partitions
         self._scale = 0.1 if quick else 1.0
         self._topics = 0
-        starts = 2 * (pairs + 1) if with_start else 0
+        starts = 2 * (pairs + 1) * (with_start + len(whole_tests))
         filled = sum(2 for workload in workloads if workload.reads_existing)
         legs = len(workloads) * (1 + 2 * pairs)
         legs += sum(pairs for workload in workloads if workload.has_floor)
@@ -91,6 +103,8 @@ class Benchmark:
         """Run all measurements, and add the pairs to `results`."""
         if self._with_start:
             self._measure_starts()
+        for client in self._whole_tests:
+            self._measure_whole_tests(client)
         if not self._workloads:
             return
         ours, other = (
@@ -140,6 +154,26 @@ class Benchmark:
                 memory.add({"memory": figures[0][1]}, {"memory": figures[1][1]})
         self.results[START_TITLES[self._clusters]] = start
         self.results["memory idle"] = memory
+
+    def _measure_whole_tests(self, client: str) -> None:
+        """Measure whole tests, each with a new broker and a new client. The first pair is discarded, as in
+        `_measure_starts`.
+        """
+        measured = Pairs()
+        for pair in range(self._pairs + 1):
+            figures: dict[int, dict[str, float]] = {}
+            for position in _order(pair):
+                directory = self._directory / f"{client}-{pair}-{position}"
+                side = self._makers[position](directory)
+                self.progress.step(f"{client}, pair {pair} of {self._pairs}: {side.label}")
+                try:
+                    figures[position] = whole_test.measure(side, client)
+                finally:
+                    side.stop()
+                    sides.remove(directory)
+            if pair > 0:
+                measured.add(figures[0], figures[1])
+        self.results[client] = measured
 
     def _warm_up(self, side: Side) -> None:
         topic = self._new_topic(side, self._workloads[0])
@@ -254,7 +288,6 @@ def _only_benchmark_on_this_machine() -> Iterator[None]:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    names = [_START, _CLUSTER_START, *(workload.name for workload in WORKLOADS), *TLS_NAMES]
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
         description="Compare this broker with Apache Kafka 3.9.1 on this machine, by ratios.",
@@ -264,8 +297,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--only",
         action="append",
         metavar="NAME",
-        choices=names,
-        help=", ".join(names),
+        choices=_NAMES,
+        help=", ".join(_NAMES),
     )
     parser.add_argument(
         "--quick", action="store_true", help="two short pairs, to check that the benchmark runs"
@@ -290,6 +323,12 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="compare with another checkout of this broker (with its own .venv) instead of Kafka",
     )
     parser.add_argument(
+        "--peer",
+        choices=["kfake"],
+        help="also compare with kfake, franz-go's in-memory broker, in the same run (measurements of one "
+        "broker without TLS; needs Go)",
+    )
+    parser.add_argument(
         "--compiled",
         action="store_true",
         help="measure the broker compiled by scripts/compile; with --before, both of them (with --before ., "
@@ -310,9 +349,13 @@ def _tls_run(directory: Path, wanted: set[str], arguments: argparse.Namespace) -
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the benchmark according to the command line."""
     arguments = _arguments(argv)
-    everything = [_START, _CLUSTER_START, *(workload.name for workload in WORKLOADS), *TLS_NAMES]
-    names = arguments.only or everything
-    wanted = set(names)
+    if arguments.peer is not None:
+        try:
+            kfake_broker.program()
+        except GoMissing as error:
+            sys.exit(f"scripts/bench --peer {arguments.peer}: {error}")
+    wanted = set(arguments.only or _NAMES)
+    whole_tests = [client for client in whole_test.CLIENTS if client in wanted]
     single = [workload for workload in WORKLOADS if workload.name in wanted and not workload.cluster]
     replicated = [workload for workload in WORKLOADS if workload.name in wanted and workload.cluster]
     pairs = 2 if arguments.quick else arguments.pairs
@@ -331,7 +374,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     def ours(directory: Path) -> Side:
         return sides.ours(directory, compiled=arguments.compiled)
 
-    runs = [_Run("records validated", (ours, other), single, _START in wanted)]
+    runs = [_Run("records validated", (ours, other), single, _START in wanted, whole_tests)]
+    if arguments.peer is not None:
+        runs.append(_Run("compared with kfake", (ours, sides.kfake), single, _START in wanted, whole_tests))
     if arguments.without_validation:
         producers = [workload for workload in single if "produce" in workload.name]
         runs.append(_Run("records not validated", (without_validation, other), producers, False))
@@ -343,7 +388,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     ):
         if wanted.intersection(TLS_NAMES) and arguments.before is None:
             runs.append(_tls_run(Path(directory), wanted, arguments))
-        runs = [run for run in runs if run.workloads or run.with_start]
+        runs = [run for run in runs if run.workloads or run.with_start or run.whole_tests]
         for number, run in enumerate(runs):
             with _makers(run, Path(directory), arguments.before, arguments.compiled) as makers:
                 benchmark = Benchmark(
@@ -351,6 +396,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                     Path(directory) / str(number),
                     run.workloads,
                     with_start=run.with_start,
+                    whole_tests=run.whole_tests,
                     clusters=run.makers is None,
                     pairs=pairs,
                     partitions=arguments.partitions,
@@ -365,6 +411,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     compared = f"Apache Kafka 3.9.1 ({arguments.genuine_mode}, clusters: ZooKeeper; 1 GB heap)"
     if arguments.before is not None:
         compared = f"this broker in {arguments.before}"
+    if arguments.peer is not None:
+        compared += f", and {arguments.peer}"
     conditions = (
         f"{compared} on the same {os.cpu_count()} cores, {pairs} pairs in the order A B B A{partitions}"
     )
@@ -378,11 +426,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(conditions)
     print("Each cell: the median of the pairs' ratios ours / the other, and their range.")
     print("More is better for throughput, less for everything else.")
+    tables = {
+        "Workloads": report.METRICS,
+        "Process": {"seconds": "time", "memory": "memory"},
+        "Time of a whole test": whole_test.STEPS,
+    }
     for title, result in results.items():
-        print("\n" + report.table(result, report.METRICS, f"Workloads, {title}"))
-        if any(pairs.values.keys() & {"seconds", "memory"} for pairs in result.values()):
-            process = {"seconds": "time", "memory": "memory"}
-            print("\n" + report.table(result, process, f"Process, {title}"))
+        for kind, columns in tables.items():
+            if any(pairs.values.keys() & columns.keys() for pairs in result.values()):
+                print("\n" + report.table(result, columns, f"{kind}, {title}"))
 
 
 if __name__ == "__main__":

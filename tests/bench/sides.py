@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.bench.kfake_broker import Kfake
 from tests.security.authority import Authority
 from tests.support.ports import free_port
 from tests.support.process import wait_until
@@ -33,13 +34,13 @@ empty disk cache.
 CLUSTER_SIZE = 3
 _START_TIMEOUT_S = 60
 
+Broker = KafkaCompatBroker | GenuineKafka | Kfake
+
 
 class Side:
     """A measured broker or cluster. `label` is its name in the output."""
 
-    def __init__(
-        self, label: str, servers: Sequence[KafkaCompatBroker | GenuineKafka], tls_address: str | None = None
-    ) -> None:
+    def __init__(self, label: str, servers: Sequence[Broker], tls_address: str | None = None) -> None:
         """`tls_address` is the address for measured clients, if it differs from the address for tools."""
         self.tls_address = tls_address
         self.label = label
@@ -89,8 +90,8 @@ class Side:
         """Return the current resident memory of the same processes as in `cpu_seconds`."""
         return sum(server.resident_bytes() for server in self._processes())
 
-    def _processes(self) -> list[KafkaCompatBroker | GenuineKafka | ZooKeeper]:
-        found: list[KafkaCompatBroker | GenuineKafka | ZooKeeper] = [*self.servers]
+    def _processes(self) -> list[Broker | ZooKeeper]:
+        found: list[Broker | ZooKeeper] = [*self.servers]
         for server in self.servers:
             zookeeper = getattr(server, "zookeeper", None)
             if zookeeper is not None and len(self.servers) == 1:
@@ -138,6 +139,11 @@ def ours(directory: Path, overrides: Mapping[str, str] | None = None, *, compile
 def genuine(directory: Path, mode: str) -> Side:
     """Apache Kafka 3.9.1 with the heap size and the garbage collector of its start script."""
     return Side("genuine", [GenuineKafka(directory, _SETTINGS, mode=mode, heap=_HEAP, quick_start=False)])
+
+
+def kfake(directory: Path) -> Side:
+    """kfake with its default settings."""
+    return Side("kfake", [Kfake(directory)])
 
 
 def tls_sides(

@@ -55,6 +55,32 @@ def test_data_is_deleted_at_shutdown(temporary: Path, number: int) -> None:
     assert list(temporary.iterdir()) == []
 
 
+_NOTES_FLUSHES = """
+import sys
+from kafka_compat.cli import main
+from kafka_compat.storage.directories.log_dirs import LogDirs
+LogDirs.close = lambda *_: print("flushed", flush=True)
+main(["serve", "--port", "0", "--ephemeral", "--json", *sys.argv[1:]])
+"""
+
+
+@pytest.mark.parametrize(("arguments", "output"), [((), ""), (("--stop-at-eof",), "flushed\n")])
+def test_data_that_is_deleted_at_shutdown_is_not_flushed(arguments: tuple[str, ...], output: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _NOTES_FLUSHES, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=PROJECT,
+    ) as process:
+        told(process)
+        process.send_signal(signal.SIGTERM)
+        # Unlike communicate, this does not close standard input.
+        assert process.wait(20) == 0
+        assert process.stdout is not None
+        assert process.stdout.read() == output
+
+
 @pytest.mark.parametrize("arguments", [(), ("--brokers", "3"), ("--processes", "2")])
 def test_the_end_of_standard_input_stops_the_broker(temporary: Path, arguments: tuple[str, ...]) -> None:
     as_json = [] if "--processes" in arguments else ["--json"]

@@ -60,6 +60,20 @@ def on(folder: Path, port: int = 0) -> list[str]:
     return [f"--override=listeners=PLAINTEXT://127.0.0.1:{port}", f"--override=log.dirs={folder}"]
 
 
+def test_the_process_exits_without_the_interpreters_cleanup(tmp_path: Path) -> None:
+    """The cleanup takes a quarter of the CPU time of a shutdown."""
+    program = "import atexit; atexit.register(print, 'cleaned up'); from kafka_compat.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "serve", *on(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert "ready" in process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=20)[0] == ""
+    assert process.returncode == 0
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_serve_prints_its_address_and_stops_on_sigterm(
     tmp_path: Path, running: list[Running], number: int

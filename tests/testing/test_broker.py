@@ -5,6 +5,7 @@ behind.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -216,6 +217,18 @@ def test_leftovers_of_killed_brokers_are_deleted_at_the_next_startup() -> None:
             assert len(folders()) == 2
         living.start()
     assert not folders()
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs process descriptors")
+def test_the_end_of_the_process_is_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = KafkaBroker()
+    broker.start()
+    pauses_s: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses_s.append)  # Popen.wait would poll with pauses
+    broker.stop()
+    broker.start()
+    broker.close()
+    assert pauses_s == []
 
 
 def test_a_broker_starts_quickly() -> None:
