@@ -195,24 +195,20 @@ def _as_json(folder: Path, provision: Provision) -> dict[str, Any]:
 
 
 def _show(folder: Path, provision: Provision) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    console = Console(highlight=False, soft_wrap=True)
-    table = Table("file", "path")
-    for server in provision.servers:
-        table.add_row("settings of the broker", escape(str(folder / server)))
-    table.add_row("CA certificate, which clients trust", escape(str(folder / "ca.pem")))
-    table.add_row("private key of the CA: store it elsewhere", escape(str(folder / "ca.key")))
+    """Print every path in full, whatever the width of the terminal: users copy the paths."""
+    files = [("settings of the broker", str(server)) for server in provision.servers]
+    files.append(("CA certificate, which clients trust", "ca.pem"))
+    files.append(("private key of the CA: store it elsewhere", "ca.key"))
     for user, path in provision.clients.items():
-        may = "all permissions" if user == "admin" else "no permissions yet"
-        table.add_row(f"client files of {escape(user)} ({may})", escape(str(folder / path)))
-    console.print(table)
-    console.print("Only the client files contain the users' passwords.\n")
-    for number, (what, command) in enumerate(_next_steps(folder, provision), 1):
-        console.print(f"{number}. {escape(what)}:")
-        console.print(f"   {escape(command)}")
+        permissions = "all permissions" if user == "admin" else "no permissions yet"
+        files.append((f"client files of {user} ({permissions})", str(path)))
+    width = max(len(content) for content, _ in files)
+    for content, name in files:
+        print(f"{content:{width}}  {folder / name}")
+    print("\nOnly the client files contain the users' passwords.\n")
+    for number, (purpose, command) in enumerate(_next_steps(folder, provision), 1):
+        print(f"{number}. {purpose}:")
+        print(f"   {command}")
 
 
 def _refuse(message: str, code: int) -> int:

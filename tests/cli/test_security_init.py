@@ -71,6 +71,16 @@ def test_files_are_readable_only_by_their_owner(tmp_path: Path) -> None:
         assert settings["sasl_plain_password"] not in told
 
 
+def test_paths_are_printed_in_full_on_a_narrow_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    folder = tmp_path / ("long" * 15)
+    lines = init(folder, "--user", "alice").splitlines()
+    for path in ("server.properties", "ca.pem", "ca.key", "clients/admin", "clients/alice"):
+        assert any(line.endswith(f"  {folder / path}") for line in lines), path
+
+
 def test_the_generated_broker_settings_are_valid(tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
     init(folder, "--port", "19093")

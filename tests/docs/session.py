@@ -1,9 +1,10 @@
 """Run the terminal sessions in a page: each command must print the documented output.
 
 In a `console` block, a line that starts with `$ ` is a command, which continues on the next line if it ends
-with a backslash. The following lines are its expected output: `…` matches any text, and a line with only `…`
-matches any number of lines. Once a server has printed its expected output, it keeps running during the
-following commands until `$ ^C` or the end of the page.
+with a backslash. The following lines are its expected output: `…` matches any text, a line with only `…`
+matches any number of lines, and two or more spaces match the padding of any column width. Once a server has
+printed its expected output, it keeps running during the following commands until `$ ^C` or the end of the
+page.
 """
 
 from __future__ import annotations
@@ -57,10 +58,15 @@ def steps(page: str) -> Iterator[Step]:
 
 
 def matches(expected: str, printed: str) -> bool:
-    """Return whether the output matches the expected text, in which `…` is a wildcard."""
+    """Return whether the output matches the expected text, in which `…` is a wildcard, and the number of
+    spaces between columns is not significant.
+    """
+
+    def escaped(line: str) -> str:
+        return re.sub(r"(\\ ){2,}", "[ ]+", re.escape(line)).replace("…", ".*")
+
     pattern = "".join(
-        r"(.*\n)*" if line.strip() == "…" else re.escape(line).replace("…", ".*") + r"[ ]*\n"
-        for line in expected.splitlines()
+        r"(.*\n)*" if line.strip() == "…" else escaped(line) + r"[ ]*\n" for line in expected.splitlines()
     )
     told = "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
     return re.fullmatch(pattern, told) is not None

@@ -107,3 +107,9 @@ def test_an_ellipsis_matches_any_output() -> None:
     assert matches("…", "")
     assert not matches("a", "a\nb\n")
     assert not matches("", "a\n")
+
+
+def test_columns_may_have_another_width() -> None:
+    assert matches("ok     a:9092     name", "ok     a:9092   name\n")
+    assert not matches("ok     name", "ok name of\n")
+    assert not matches("ok name", "ok  name\n")
