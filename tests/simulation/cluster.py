@@ -474,11 +474,8 @@ class Cluster:
             return True
         if self.power_failing is not None:
             return False
-        if broker.up and any(held.is_leader and held.in_sync.pending for held in broker.replicas):
-            # The controller may still accept this ISR change, which may leave only this broker in the ISR.
-            return False
         alive = self.controller.alive
-        for isr in self.controller.isrs():
+        for isr in self.controller.possible_isrs():
             others = [self.brokers[member] for member in isr if member != broker.broker_id]
             if broker.broker_id in isr and not (
                 others and all(other.up and other.broker_id in alive for other in others)

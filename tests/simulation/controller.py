@@ -31,6 +31,11 @@ class Controls(Protocol):
     def isrs(self) -> list[tuple[int, ...]]:
         """Return the actual ISRs, by partition."""
 
+    def possible_isrs(self) -> list[tuple[int, ...]]:
+        """Return the actual ISRs, and those of proposals that the controller may still accept, even if their
+        sender has died.
+        """
+
     def tell(self) -> None:
         """Start with all brokers registered."""
 
@@ -79,6 +84,8 @@ class Controller:
         self.isr: tuple[int, ...] = BROKERS
         self.partition_epoch = 0
         self.alive = set(BROKERS)
+        self._proposed: list[tuple[int, ...]] = []
+        """The ISRs of proposals that have not arrived."""
 
     def tell(self) -> None:
         for broker_id in sorted(self.alive):
@@ -120,11 +127,14 @@ class Controller:
     def isrs(self) -> list[tuple[int, ...]]:
         return [self.isr]
 
+    def possible_isrs(self) -> list[tuple[int, ...]]:
+        return [self.isr, *self._proposed]
+
     def leads(self, broker_id: int, leader_epoch: int) -> bool:
         return (broker_id, leader_epoch) == (self.leader, self.leader_epoch)
 
     def counts_on(self, broker_id: int) -> bool:
-        return broker_id in self.isr and len(self.isr) > 1
+        return any(broker_id in isr and len(isr) > 1 for isr in self.possible_isrs())
 
     def change(self) -> None:
         """Does nothing, because this controller never changes."""
@@ -142,10 +152,12 @@ class Controller:
         callback: Callable[[IsrAnswer], None],
     ) -> None:
         def arrive() -> None:
+            self._proposed.remove(isr)
             answer = self.alter(asker.broker_id, isr, leader_epoch, partition_epoch)
             self.cluster.send(asker, lambda: callback(answer))
 
         # The request arrives even if its sender dies.
+        self._proposed.append(isr)
         self.cluster.at(None, self.cluster.random.randint(1, DELAY_MAX_MS), arrive)
 
     def alter(

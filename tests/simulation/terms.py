@@ -172,16 +172,28 @@ class Terms:
         self.partitions = len(PARTITIONS)
         self.store = Store()
         self.terms: list[Term] = []
+        self._sent: list[tuple[Term, model.TopicPartition, events.IsrChange]] = []
+        """Proposals that were sent to a controller, which has not answered them."""
 
     def isrs(self) -> list[tuple[int, ...]]:
         return [state.isr for state in self.store.states.values()]
+
+    def possible_isrs(self) -> list[tuple[int, ...]]:
+        # A proposal takes effect only if the state has not changed since.
+        states = self.store.states
+        proposed = [
+            change.isr
+            for term, partition, change in self._sent
+            if not term.over and states[partition].partition_epoch == change.partition_epoch
+        ]
+        return self.isrs() + proposed
 
     def leads(self, broker_id: int, leader_epoch: int) -> bool:
         state = self.store.states.get(PARTITIONS[0])
         return state is not None and (broker_id, leader_epoch) == (state.leader, state.leader_epoch)
 
     def counts_on(self, broker_id: int) -> bool:
-        return any(broker_id in isr and len(isr) > 1 for isr in self.isrs())
+        return any(broker_id in isr and len(isr) > 1 for isr in self.possible_isrs())
 
     def tell(self) -> None:
         for broker_id in BROKERS:
@@ -247,7 +259,8 @@ class Terms:
         def again() -> None:
             cluster.at(asker, RETRY_MS, attempt)
 
-        def answered(reply: effects.AlterPartitionReply) -> None:
+        def answered(sent: tuple[Term, Any, Any], reply: effects.AlterPartitionReply) -> None:
+            self._sent.remove(sent)
             if reply.error != model.ControllerError.NONE or cluster.random.random() < LOSSES:
                 cluster.send(asker, again)
             else:
@@ -255,22 +268,25 @@ class Terms:
 
         def attempt() -> None:
             term, broker_epoch = cluster.random.choice(self.terms), asker.broker_epoch
+            sent = term, partition, change
 
             def arrive() -> None:
                 if term.over:
+                    self._sent.remove(sent)
                     cluster.send(asker, again)
                     return
                 term.ask(
                     lambda request: events.AlterPartitionRequested(
                         request, asker.broker_id, broker_epoch, {partition: change}
                     ),
-                    answered,
+                    partial(answered, sent),
                 )
 
             if cluster.random.random() < LOSSES:
                 again()
             else:
                 # The request arrives even if its sender dies.
+                self._sent.append(sent)
                 cluster.at(None, cluster.random.randint(1, 4 * DELAY_MAX_MS), arrive)
 
         attempt()

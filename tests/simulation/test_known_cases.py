@@ -239,7 +239,7 @@ def test_the_simulation_finds_each_planted_fault(
 ) -> None:
     fault(monkeypatch)
     with pytest.raises(Violation):
-        for seed in range(40):
+        for seed in range(100):
             cluster = Cluster(seed, terms=terms)
             cluster.live(60)
             cluster.heal()
