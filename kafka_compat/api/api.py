@@ -187,31 +187,31 @@ class Api:
         """Encode a response as the parts of a frame, and count its error codes if metrics are enabled. Raises
         TooLong if encoding would block the event loop; the caller must then use `encode_long`.
         """
-        parts = self._encoded(version, correlation_id, response)
+        parts: list[Part] = []
+        known = self._repeated_frames.get(id(response)) if self._repeated_frames else None
+        if known:
+            size, rest = known[:SIZE_BYTES], known[_CORRELATION_ID_END:]
+            parts = [size + _CORRELATION_ID.pack(correlation_id) + rest]
+        else:
+            framer = self._framers[version]
+            if framer is not None:
+                try:
+                    parts = framer(response, correlation_id, ELEMENTS_ON_LOOP_MAX)
+                    if known is not None:
+                        self._repeated_frames[id(response)] = b"".join(cast("list[bytes]", parts))
+                except (ValueError, OverflowError):
+                    pass  # The code below fails as well, and its error contains the reason.
+        if not parts:
+            if self.has_slices:
+                encoded = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
+                parts = self._frame(version, correlation_id, encoded)
+            else:
+                start = self._frame_starts[version]
+                body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
+                parts = [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
         if self.is_watched:
             self.codes.count(response)
         return parts
-
-    def _encoded(self, version: int, correlation_id: int, response: Any) -> list[Part]:
-        known = self._repeated_frames.get(id(response)) if self._repeated_frames else None
-        if known:
-            return [known[:SIZE_BYTES] + _CORRELATION_ID.pack(correlation_id) + known[_CORRELATION_ID_END:]]
-        framer = self._framers[version]
-        if framer is not None:
-            try:
-                frame: list[Part] = framer(response, correlation_id, ELEMENTS_ON_LOOP_MAX)
-            except (ValueError, OverflowError):
-                pass  # The code below fails as well, and its error contains the reason.
-            else:
-                if known is not None:
-                    self._repeated_frames[id(response)] = b"".join(cast("list[bytes]", frame))
-                return frame
-        if self.has_slices:
-            parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
-            return self._frame(version, correlation_id, parts)
-        start = self._frame_starts[version]
-        body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
-        return [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
 
     def encode_long(self, version: int, correlation_id: int, response: Any) -> list[Part]:
         """Encode a long response as the parts of a frame. Call this in the codec's thread."""
@@ -222,5 +222,7 @@ class Api:
 
     def _frame(self, version: int, correlation_id: int, parts: Sequence[Records]) -> list[Part]:
         start = self._frame_starts[version]
-        size_bytes = start.size - SIZE_BYTES + codec.parts_size_bytes(parts)
+        size_bytes = start.size - SIZE_BYTES
+        for part in parts:
+            size_bytes += part.size_bytes if isinstance(part, FileSlice) else len(cast(bytes, part))
         return [start.pack(size_bytes, correlation_id), *cast("Sequence[Part]", parts)]

@@ -73,6 +73,10 @@ class Connection:
             session=self.session,
         )
         """The client's identity. It is replaced when the client authenticates or changes its client ID."""
+        self.header = b"\xff\xff"
+        """The client ID in the last request's header, with the fields around it, as encoded by the client."""
+        self.is_header_flexible: bool | None = False
+        """Whether `header` has tagged fields, or None if `header` is unknown."""
         self.last_active_s = monotonic()
         self.frame_started_s = 0.0
         self.closed = False
@@ -172,7 +176,7 @@ class Connection:
         if self._answer_budget.short and not reader.mid_frame and not self._limits_hold():
             self._pause_reading()
             return False
-        room = reader.room()
+        room = None if reader.partial is None else reader.room()
         data = b""
         try:
             if room is not None:
@@ -191,11 +195,28 @@ class Connection:
             return False
         self.last_active_s = now_s
         self._was_served = True
-        if room is None:
-            reader.received(data)
-        else:
+        output = self._output
+        is_served = False
+        if room is not None:
             reader.filled(count)
-        has_more = self._serve(now_s, until_s)
+        else:
+            frame = None
+            if not (self._held or output.unsent_bytes or output.slots or self._answer_budget.short):
+                frame = reader.only_frame(data)
+            if frame is None:
+                reader.received(data)
+            else:
+                self.frame_started_s = 0.0
+                if not self.dispatch(self, frame):
+                    self.abort()
+                is_served = not (
+                    output.unsent_bytes
+                    or output.slots
+                    or self._answer_budget.short
+                    or reader.held_bytes
+                    or self._charged_bytes
+                )
+        has_more = not is_served and self._serve(now_s, until_s)
         tls = self._tls
         # Continue reading: bytes that TLS has already read from the socket do not make the socket readable.
         return has_more or (tls is not None and tls.has_more and self._reading and not self.closed)

@@ -38,6 +38,8 @@ HEADER_BYTES: Final = 10
 """Size in bytes of the API key, version, correlation ID, and client ID length."""
 SHORT_HEADER_BYTES: Final = 8
 """Size in bytes of the header without a client ID."""
+_KEPT_HEADER_END_MAX: Final = 1024
+"""Maximum size in bytes of a header that the connection keeps, to recognize it in its next request."""
 
 
 class AwaitedSlot(Slot):
@@ -79,9 +81,13 @@ class Dispatcher:
         return False
 
     def _dispatch(self, connection: Connection, frame: Frame) -> bool:
-        if len(frame) < HEADER_BYTES:
-            raise MalformedRequest(f"the header has only {len(frame)} bytes")
-        key, version, correlation_id, client_id_length = _fixed_header(frame)
+        size_bytes = len(frame)
+        if size_bytes < HEADER_BYTES:
+            raise MalformedRequest(f"the header has only {size_bytes} bytes")
+        if IS_COMPILED:
+            key, version, correlation_id, client_id_length = _fixed_header(frame)
+        else:
+            key, version, correlation_id, client_id_length = _HEADER.unpack_from(frame)
         calls = self._calls
         api = calls.apis.get(key) or calls.api(key)
         if api is None:
@@ -89,17 +95,18 @@ class Dispatcher:
         if not api.min_version <= version <= api.max_version:
             if key == ApiKey.API_VERSIONS:
                 # Use version 0 for an unknown version (KIP-511), so that the client can choose another.
-                result = calls.call(connection.caller, key, 0, None, len(frame), connection.last_active_s)
+                result = calls.serve(api, connection.caller, 0, None, size_bytes, connection.last_active_s)
                 return self._answer(connection, api, 0, correlation_id, result)
             raise MalformedRequest(f"{api.key.name} version {version} is not supported")
-        client_id: str | None = None
-        position = SHORT_HEADER_BYTES
-        if version > 0 or not api.has_short_header:
-            is_flexible = version >= api.first_flexible_version
-            client_id, position = decode_client_id(frame, HEADER_BYTES, client_id_length, is_flexible)
-        caller = connection.caller
-        if client_id != caller.client_id:
-            caller = connection.caller = caller.with_client_id(client_id)
+        is_flexible = version >= api.first_flexible_version
+        header = connection.header
+        position = SHORT_HEADER_BYTES + len(header)
+        if (
+            frame[SHORT_HEADER_BYTES:position] != header
+            or is_flexible is not connection.is_header_flexible
+            or api.has_short_header
+        ):
+            position = _read_client_id(connection, frame, api, version, client_id_length)
         began_s = 0.0 if calls.stages is None else time.perf_counter()
         try:
             request = api.decode(version, frame, position)
@@ -111,12 +118,12 @@ class Dispatcher:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             return True
-        response = calls.call(
-            caller,
-            key,
+        response = calls.serve(
+            api,
+            connection.caller,
             version,
             request,
-            len(frame),
+            size_bytes,
             connection.last_active_s,
             began_s,
             isinstance(frame, bytes),
@@ -172,7 +179,7 @@ class Dispatcher:
                 request = await calls.codec_thread.run(api.decode_long, version, frame, position)
             finally:
                 budget.change(-size_bytes)
-            result = calls.call(caller, api.key, version, request, size_bytes, arrived_s, began_s)
+            result = calls.serve(api, caller, version, request, size_bytes, arrived_s, began_s)
         except BaseException as error:
             deferred.hang_up()
             if isinstance(error, MalformedRequest):
@@ -286,10 +293,24 @@ def _kept(frame: Frame) -> Frame:
     return memoryview(bytearray(frame))
 
 
+def _read_client_id(
+    connection: Connection, frame: Frame, api: Api, version: int, client_id_length: int
+) -> int:
+    """Read the client ID of a request, and return the position of its body."""
+    client_id: str | None = None
+    position = SHORT_HEADER_BYTES
+    if version > 0 or not api.has_short_header:
+        is_flexible = version >= api.first_flexible_version
+        client_id, position = decode_client_id(frame, HEADER_BYTES, client_id_length, is_flexible)
+        connection.header = bytes(frame[SHORT_HEADER_BYTES : min(position, _KEPT_HEADER_END_MAX)])
+        connection.is_header_flexible = is_flexible if position <= _KEPT_HEADER_END_MAX else None
+    if client_id != connection.caller.client_id:
+        connection.caller = connection.caller.with_client_id(client_id)
+    return position
+
+
 def _fixed_header(frame: Frame) -> tuple[int, int, int, int]:
     """Return the API key, version, correlation ID, and length of the client ID of a request."""
-    if not IS_COMPILED:
-        return _HEADER.unpack_from(frame)
     start = frame if isinstance(frame, bytes) else bytes(frame[:HEADER_BYTES])
     return (
         int(read_i16_be(start, 0)),

@@ -20,7 +20,7 @@ class EncoderSource(Source):
 
     def compile(self, cls: type[Message], title: str) -> Any:
         self.names |= {
-            "size_of": buffers.size_of,
+            "IN_MEMORY": buffers.IN_MEMORY,
             "uvarint": buffers.uvarint,
             "uvarints": buffers.ONE_BYTE_UVARINTS,
             "tagged_section": buffers.tagged_section,
@@ -123,7 +123,9 @@ class EncoderSource(Source):
     def bytes_value(self, wire_type: Wire, nullable: bool, source: str) -> None:
         self.line(f"s = {source}")
         plus = " + 1" if self.flexible else ""
-        size = "size_of(s)" if wire_type.name == "records" else "len(s)"
+        size = "len(s)"
+        if wire_type.name == "records":
+            size = "(len(s) if isinstance(s, IN_MEMORY) else s.size_bytes)"
         if nullable:
             self.line("if s is None:")
             self.line(f"    n = {0 if self.flexible else -1}; s = b''")
