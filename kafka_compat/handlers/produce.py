@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from librt.strings import read_i32_be
 
@@ -31,7 +31,7 @@ from kafka_compat.handlers.produce_refusals import (
     take_out_denied,
     unverified,
 )
-from kafka_compat.metadata.topic_names import is_internal
+from kafka_compat.metadata.topic_names import INTERNAL_TOPICS
 from kafka_compat.protocol.buffers import in_memory
 from kafka_compat.protocol.messages.produce import (
     PartitionProduceData,
@@ -43,7 +43,13 @@ from kafka_compat.protocol.messages.produce import (
 )
 from kafka_compat.replication.delayed_produce import DelayedProduce
 from kafka_compat.storage.errors import OutOfOrderSequence, StorageError, TakesLong
-from kafka_compat.storage.records.batch import COMPRESSION_MASK, HEADER_SIZE, Buffer, read_header
+from kafka_compat.storage.records.batch import (
+    COMPRESSION_MASK,
+    HEADER_SIZE,
+    TRANSACTIONAL_FLAG,
+    Buffer,
+    read_header,
+)
 from kafka_compat.storage.records.validation import (
     QUICK_BYTES_MAX,
     QUICK_COMPRESSED_BYTES_MAX,
@@ -65,6 +71,10 @@ QUICK_PARTITIONS_MAX: Final = 32
 ADMIN_CLIENT_ID: Final = "__admin_client"
 _COUNT_POSITION: Final = 57
 _ACKS: Final = (-1, 0, 1)
+_PLAIN: Final = 0
+_TRANSACTIONAL: Final = 1
+_LONG: Final = 2
+"""Kinds of requests: without or with transactional batches, and requests that may take long."""
 _FIRST_VERSION_WITH_ABORTABLE: Final = 11
 _FIRST_VERSION_THAT_ADDS: Final = 12
 
@@ -73,22 +83,33 @@ _FIRST_VERSION_THAT_ADDS: Final = 12
 def produce(
     ctx: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
-    if ctx.authorizer is None and not _may_be_long(ctx, request):
-        return _append_verified(ctx, request, [], {})
+    if ctx.services.authorizer is None or ctx.authorizer is None:
+        kind = _kind(ctx, request)
+        if kind != _LONG:
+            return _append_verified(ctx, request, [], {}, kind == _TRANSACTIONAL)
     return ctx.long_work.run(_produce_in_steps(ctx, request), partial(_keep_records, ctx, request))
 
 
 def _append_verified(
-    ctx: RequestContext, request: ProduceRequest, denied: list[TopicProduceResponse], validated: Validated
+    ctx: RequestContext,
+    request: ProduceRequest,
+    denied: list[TopicProduceResponse],
+    validated: Validated,
+    has_transactional: bool,
 ) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
     """Append to all partitions, once the coordinator has confirmed that the transaction includes them."""
-    verification = _verify(ctx, request)
+    if request.transactional_id is None:
+        verification = None
+    else:
+        verification = _verify(ctx, request, request.transactional_id)
+    refusal = _refusal(request, has_transactional)
     if verification is None:
-        return _append_all(ctx, request, denied, {}, validated)
+        return _append_all(_Appends(ctx, request.acks, denied, {}, validated), request, refusal)
     if verification.is_answered:
-        return _append_all(ctx, request, denied, verification.take(), validated)
+        appends = _Appends(ctx, request.acks, denied, verification.take(), validated)
+        return _append_all(appends, request, refusal)
     _keep_records(ctx, request)
-    return _when_verified(ctx, request, denied, verification, validated)
+    return _when_verified(ctx, request, denied, verification, validated, refusal)
 
 
 async def _when_verified(
@@ -97,37 +118,47 @@ async def _when_verified(
     denied: list[TopicProduceResponse],
     verification: Verification,
     validated: Validated,
+    refusal: ErrorCode | None,
 ) -> ProduceResponse | Deferred | None:
     await verification.wait()
-    return _append_all(ctx, request, denied, verification.take(), validated)
+    appends = _Appends(ctx, request.acks, denied, verification.take(), validated)
+    return _append_all(appends, request, refusal)
 
 
-def _may_be_long(ctx: RequestContext, request: ProduceRequest) -> bool:
-    """Return whether the request contains many or large batches, or batches of unknown decompressed size."""
+def _kind(ctx: RequestContext, request: ProduceRequest) -> int:
+    """Return _LONG if the request contains many or large batches, or batches of unknown decompressed size.
+    Otherwise, return _TRANSACTIONAL if a batch is marked as part of a transaction, or _PLAIN.
+    """
+    kind = _PLAIN
     partition_count = record_count = 0
     for topic in request.topic_data:
+        partition_count += len(topic.partition_data)
+        if partition_count > QUICK_PARTITIONS_MAX:
+            return _LONG
         for data in topic.partition_data:
-            records = in_memory(data.records)
-            partition_count += 1
-            if partition_count > QUICK_PARTITIONS_MAX:
-                return True
-            start = start_of(records)
-            if records is None or len(start) < HEADER_SIZE:
+            records = data.records
+            start = records if isinstance(records, bytes) else start_of(records)
+            if len(start) < HEADER_SIZE:
+                if is_transactional(start):
+                    kind = _TRANSACTIONAL
                 continue
-            if start[MAGIC_POSITION] != 2 or start[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK:
-                return True
-            record_count += int(read_i32_be(start, _COUNT_POSITION))
-            size_bytes = len(records)
+            attributes = start[ATTRIBUTES_LOW_BYTE]
+            if start[MAGIC_POSITION] != 2 or attributes & COMPRESSION_MASK:
+                return _LONG
+            if attributes & TRANSACTIONAL_FLAG:
+                kind = _TRANSACTIONAL
+            record_count += read_i32_be(start, _COUNT_POSITION)
+            size_bytes = len(cast(Buffer, records))
             if record_count > QUICK_RECORDS_MAX or size_bytes > QUICK_BYTES_MAX:
-                return True
+                return _LONG
             if size_bytes > QUICK_COMPRESSED_BYTES_MAX:
                 name = (
                     topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
                 )
                 partition = None if name is None else ctx.services.replicas.get(name, data.index)
-                if partition is not None and partition.log.must_recompress(records):
-                    return True
-    return False
+                if partition is not None and partition.log.must_recompress(cast(Buffer, records)):
+                    return _LONG
+    return kind
 
 
 def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any]:
@@ -137,8 +168,9 @@ def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any
     """
     denied = [] if ctx.authorizer is None else (yield from take_out_denied(ctx, request))
     validated: Validated = {}
-    if not _may_be_long(ctx, request):
-        return _append_verified(ctx, request, denied, validated)
+    kind = _kind(ctx, request)
+    if kind != _LONG:
+        return _append_verified(ctx, request, denied, validated, kind == _TRANSACTIONAL)
     if request.transactional_id is not None:
         _keep_records(ctx, request)
         for topic in request.topic_data:
@@ -147,13 +179,13 @@ def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any
                 ready = yield from _validated(ctx, request, topic, data)
                 if ready is not None:
                     validated[id(data)] = ready
-        return _append_verified(ctx, request, denied, validated)
-    refusal = None if request.acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
+        return _append_verified(ctx, request, denied, validated, True)
+    has_transactional = False
     for topic in request.topic_data:
         for data in topic.partition_data:
             yield None
-            if refusal is None and is_transactional(data.records):
-                refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            has_transactional = has_transactional or is_transactional(data.records)
+    refusal = _refusal(request, has_transactional)
     appends = _Appends(ctx, request.acks, denied, {}, validated)
     for topic in request.topic_data:
         name = appends.begin(topic)
@@ -216,14 +248,8 @@ def _keep_records(ctx: RequestContext, request: ProduceRequest) -> None:
 
 
 def _append_all(
-    ctx: RequestContext,
-    request: ProduceRequest,
-    denied: list[TopicProduceResponse],
-    verified: PartitionErrors,
-    validated: Validated,
+    appends: _Appends, request: ProduceRequest, refusal: ErrorCode | None
 ) -> ProduceResponse | Deferred | None:
-    refusal = _refusal(request)
-    appends = _Appends(ctx, request.acks, denied, verified, validated)
     for topic in request.topic_data:
         name = appends.begin(topic)
         for data in topic.partition_data:
@@ -275,18 +301,53 @@ class _Appends:
 
     def add(self, name: str | None, data: PartitionProduceData, refusal: ErrorCode | None) -> None:
         """Append a batch to a partition of the topic, unless `refusal` rejects the request."""
-        if refusal is not None:
-            answer = refused(data.index, refusal)
-        else:
-            ready = self._validated.pop(id(data), None) if self._validated else None
-            answer, partition, needed = _append(self._ctx, name, data, self._acks, self._verified, ready)
-            if partition is not None:
-                if self._parked is None:
-                    self._parked = DelayedProduce(self._ctx.services.replicas)
-                self._parked.wait_for(partition, needed, self._acks, answer)
+        answer = self._append(name, data) if refusal is None else refused(data.index, refusal)
         if answer.error_code != 0:
             self._failed = True
         self._partitions.append(answer)
+
+    def _append(self, name: str | None, data: PartitionProduceData) -> PartitionProduceResponse:
+        ctx, acks, index = self._ctx, self._acks, data.index
+        ready = self._validated.pop(id(data), None) if self._validated else None
+        broker = ctx.services
+        if name is None:
+            return refused(index, ErrorCode.UNKNOWN_TOPIC_ID)
+        partition = broker.replicas.get(name, index)
+        if partition is None:
+            return refused(index, broker.replicas.missing(name, index))
+        if name in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT_ID:
+            return refused(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        records = data.records if isinstance(data.records, bytes) else in_memory(data.records)
+        if records is None:
+            return refused(index, ErrorCode.INVALID_RECORD)
+        if self._verified:
+            error = self._verified.get((name, index))
+            if error:
+                return unverified(index, error)
+            if ctx.api_version >= _FIRST_VERSION_THAT_ADDS and not _may_begin(partition, records):
+                lost = OutOfOrderSequence("a transaction begins with sequence 0")
+                return failure(index, lost, partition.log.log_start_offset)
+        try:
+            if acks == -1 and partition.is_under_min_isr:
+                partition.check_min_isr()
+            if ready is not None and isinstance(ready, StorageError):
+                partition.counts.not_appended(ready, len(records))
+                return failure(index, ready, partition.log.log_start_offset)
+            info = partition.append(records, broker.clock.now_ms(), ctx.api_version, False, ready)
+        except (StorageError, KafkaError) as error:
+            return failure(index, error, partition.log.log_start_offset)
+        answer = PartitionProduceResponse(
+            index=index,
+            base_offset=info.first_offset,
+            log_append_time_ms=info.log_append_time,
+            log_start_offset=info.log_start_offset,
+        )
+        needed = info.last_offset + 1
+        if (partition.high_watermark if acks == -1 else partition.durable_end_offset) < needed and acks != 0:
+            if self._parked is None:
+                self._parked = DelayedProduce(broker.replicas)
+            self._parked.wait_for(partition, needed, acks, answer)
+        return answer
 
     def finish(self, request: ProduceRequest) -> ProduceResponse | Deferred | None:
         """Return the response, a Deferred, or None (acks=0). Raises HungUp if an acks=0 append failed."""
@@ -300,30 +361,23 @@ class _Appends:
         return response
 
 
-def _refusal(request: ProduceRequest) -> ErrorCode | None:
+def _refusal(request: ProduceRequest, has_transactional: bool) -> ErrorCode | None:
     """Return the error that rejects the whole request, or None if the request is acceptable."""
     if request.acks not in _ACKS:
         return ErrorCode.INVALID_REQUIRED_ACKS
-    if request.transactional_id is not None:
-        return None
-    for topic in request.topic_data:
-        for data in topic.partition_data:
-            if is_transactional(data.records):
-                # A transactional batch in a request without a transactional ID is never authorized.
-                return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if has_transactional and request.transactional_id is None:
+        # A transactional batch in a request without a transactional ID is never authorized.
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return None
 
 
-def _verify(ctx: RequestContext, request: ProduceRequest) -> Verification | None:
+def _verify(ctx: RequestContext, request: ProduceRequest, transactional_id: str) -> Verification | None:
     """Ask the coordinator to verify that the transaction includes the partitions, or, in version 12 and
     later, to add them. Return None if it already includes them or verification is disabled.
     """
     broker = ctx.services
-    transactional_id = request.transactional_id
     adds = ctx.api_version >= _FIRST_VERSION_THAT_ADDS
-    if transactional_id is None or not (
-        adds or broker.config.bool("transaction.partition.verification.enable")
-    ):
+    if not adds and not broker.config.bool("transaction.partition.verification.enable"):
         return None
     from kafka_compat.transactions.status import ProducerIdentity
 
@@ -362,51 +416,3 @@ def _may_begin(partition: Partition, records: Buffer) -> bool:
     """
     header = read_header(records)
     return header.base_sequence <= 0 or header.producer_id in partition.log.producers.entries
-
-
-def _append(
-    ctx: RequestContext,
-    name: str | None,
-    data: PartitionProduceData,
-    acks: int,
-    verified: PartitionErrors,
-    ready: ValidatedBatches | StorageError | None,
-) -> tuple[PartitionProduceResponse, Partition | None, int]:
-    """Append a batch. Return the response, and the partition and offset to wait for if acks requires it."""
-    broker = ctx.services
-    if name is None:
-        return refused(data.index, ErrorCode.UNKNOWN_TOPIC_ID), None, 0
-    partition = broker.replicas.get(name, data.index)
-    if partition is None:
-        return refused(data.index, broker.replicas.missing(name, data.index)), None, 0
-    if is_internal(name) and ctx.client_id != ADMIN_CLIENT_ID:
-        return refused(data.index, ErrorCode.INVALID_TOPIC_EXCEPTION), None, 0
-    records = in_memory(data.records)
-    if records is None:
-        return refused(data.index, ErrorCode.INVALID_RECORD), None, 0
-    if verified:
-        error = verified.get((name, data.index))
-        if error:
-            return unverified(data.index, error), None, 0
-        if ctx.api_version >= _FIRST_VERSION_THAT_ADDS and not _may_begin(partition, records):
-            lost = OutOfOrderSequence("a transaction begins with sequence 0")
-            return failure(data.index, lost, partition.log.log_start_offset), None, 0
-    try:
-        if acks == -1:
-            partition.check_min_isr()
-        if ready is not None and isinstance(ready, StorageError):
-            partition.counts.not_appended(ready, len(records))
-            return failure(data.index, ready, partition.log.log_start_offset), None, 0
-        info = partition.append(records, broker.clock.now_ms(), ctx.api_version, validated=ready)
-    except (StorageError, KafkaError) as error:
-        return failure(data.index, error, partition.log.log_start_offset), None, 0
-    answer = PartitionProduceResponse(
-        index=data.index,
-        base_offset=info.first_offset,
-        log_append_time_ms=info.log_append_time,
-        log_start_offset=info.log_start_offset,
-    )
-    needed = info.last_offset + 1
-    if acks == 0 or (partition.high_watermark if acks == -1 else partition.durable_end_offset) >= needed:
-        return answer, None, 0
-    return answer, partition, needed

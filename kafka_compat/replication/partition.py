@@ -69,13 +69,13 @@ class Partition:
         "_monotonic_ms",
         "_moved",
         "_proposer",
-        "_under_min_isr",
         "counts",
         "durable_end_offset",
         "epoch_start_offset",
         "high_watermark",
         "in_sync",
         "is_leader",
+        "is_under_min_isr",
         "lag",
         "leader_epoch",
         "leader_id",
@@ -126,7 +126,7 @@ class Partition:
         if lag_time_max_ms is None:
             lag_time_max_ms = DEFAULT_LAG_TIME_MAX_MS
         self.in_sync = InSyncReplicas(local_id, lag_time_max_ms, self._proposer)
-        self._under_min_isr = False
+        self.is_under_min_isr = False
         self._alone = False
         """Whether this broker is leader, has no followers, and may commit. Appends then take a fast path."""
         self._flusher = flusher
@@ -185,7 +185,7 @@ class Partition:
 
     def check_min_isr(self) -> None:
         """Raise NOT_ENOUGH_REPLICAS if the ISR is too small for acks=all (min.insync.replicas)."""
-        if self._under_min_isr:
+        if self.is_under_min_isr:
             error = self.in_sync.too_few(str(self))
             self.counts.not_appended(error, 0)
             raise error
@@ -284,12 +284,7 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         try:
             info = self.log.append_as_leader(
-                data,
-                leader_epoch=self.leader_epoch,
-                now_ms=now_ms,
-                produce_version=produce_version,
-                internal=internal,
-                validated=validated,
+                data, self.leader_epoch, now_ms, produce_version, internal, validated
             )
         except (KafkaError, StorageError) as error:
             counts.refused(error, len(data))
@@ -463,8 +458,8 @@ class Partition:
     # --- progress
 
     def _isr_changed(self) -> None:
-        self._under_min_isr = self.is_leader and len(self.isr) < self.min_insync_replicas
-        self._alone = self.is_leader and not self.in_sync.followers and not self._under_min_isr
+        self.is_under_min_isr = self.is_leader and len(self.isr) < self.min_insync_replicas
+        self._alone = self.is_leader and not self.in_sync.followers and not self.is_under_min_isr
 
     def _advance(self) -> None:
         log = self.log
@@ -489,7 +484,7 @@ class Partition:
         self._advance()
 
     def _advance_high_watermark(self, now_ms: int) -> None:
-        if self.is_leader and not self._under_min_isr:
+        if self.is_leader and not self.is_under_min_isr:
             end = self.in_sync.committed_end(self.durable_end_offset, self.log.log_end_offset, now_ms)
             if end > self.high_watermark:
                 self._set_high_watermark(end)
@@ -503,6 +498,6 @@ class Partition:
             self._listeners.notify_soon(self)
 
     def _commit_code(self) -> ErrorCode:
-        if self._under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:
+        if self.is_under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return _NONE
