@@ -72,9 +72,9 @@ ADMIN_CLIENT_ID: Final = "__admin_client"
 _COUNT_POSITION: Final = 57
 _ACKS: Final = (-1, 0, 1)
 _PLAIN: Final = 0
-_TRANSACTIONAL: Final = 1
+_CHECKED: Final = 1
 _LONG: Final = 2
-"""Kinds of requests: without or with transactional batches, and requests that may take long."""
+"""Kinds of requests: without transactional batches, with checks of the whole request, and long requests."""
 _FIRST_VERSION_WITH_ABORTABLE: Final = 11
 _FIRST_VERSION_THAT_ADDS: Final = 12
 
@@ -85,31 +85,24 @@ def produce(
 ) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
     if ctx.services.authorizer is None or ctx.authorizer is None:
         kind = _kind(ctx, request)
+        if kind == _PLAIN:
+            return _Appends(ctx, request.acks, [], {}, {}).append_all(request, None)
         if kind != _LONG:
-            return _append_verified(ctx, request, [], {}, kind == _TRANSACTIONAL)
+            return _append_verified(ctx, request, [], {})
     return ctx.long_work.run(_produce_in_steps(ctx, request), partial(_keep_records, ctx, request))
 
 
 def _append_verified(
-    ctx: RequestContext,
-    request: ProduceRequest,
-    denied: list[TopicProduceResponse],
-    validated: Validated,
-    has_transactional: bool,
+    ctx: RequestContext, request: ProduceRequest, denied: list[TopicProduceResponse], validated: Validated
 ) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
     """Append to all partitions, once the coordinator has confirmed that the transaction includes them."""
-    if request.transactional_id is None:
-        verification = None
-    else:
-        verification = _verify(ctx, request, request.transactional_id)
-    refusal = _refusal(request, has_transactional)
+    verification = _verify(ctx, request)
     if verification is None:
-        return _append_all(_Appends(ctx, request.acks, denied, {}, validated), request, refusal)
+        return _append_all(ctx, request, denied, {}, validated)
     if verification.is_answered:
-        appends = _Appends(ctx, request.acks, denied, verification.take(), validated)
-        return _append_all(appends, request, refusal)
+        return _append_all(ctx, request, denied, verification.take(), validated)
     _keep_records(ctx, request)
-    return _when_verified(ctx, request, denied, verification, validated, refusal)
+    return _when_verified(ctx, request, denied, verification, validated)
 
 
 async def _when_verified(
@@ -118,18 +111,16 @@ async def _when_verified(
     denied: list[TopicProduceResponse],
     verification: Verification,
     validated: Validated,
-    refusal: ErrorCode | None,
 ) -> ProduceResponse | Deferred | None:
     await verification.wait()
-    appends = _Appends(ctx, request.acks, denied, verification.take(), validated)
-    return _append_all(appends, request, refusal)
+    return _append_all(ctx, request, denied, verification.take(), validated)
 
 
 def _kind(ctx: RequestContext, request: ProduceRequest) -> int:
     """Return _LONG if the request contains many or large batches, or batches of unknown decompressed size.
-    Otherwise, return _TRANSACTIONAL if a batch is marked as part of a transaction, or _PLAIN.
+    Otherwise, return _PLAIN if the request is valid and has no part in a transaction, or _CHECKED.
     """
-    kind = _PLAIN
+    kind = _PLAIN if request.transactional_id is None and request.acks in _ACKS else _CHECKED
     partition_count = record_count = 0
     for topic in request.topic_data:
         partition_count += len(topic.partition_data)
@@ -139,14 +130,13 @@ def _kind(ctx: RequestContext, request: ProduceRequest) -> int:
             records = data.records
             start = records if isinstance(records, bytes) else start_of(records)
             if len(start) < HEADER_SIZE:
-                if is_transactional(start):
-                    kind = _TRANSACTIONAL
+                kind = _CHECKED
                 continue
             attributes = start[ATTRIBUTES_LOW_BYTE]
             if start[MAGIC_POSITION] != 2 or attributes & COMPRESSION_MASK:
                 return _LONG
             if attributes & TRANSACTIONAL_FLAG:
-                kind = _TRANSACTIONAL
+                kind = _CHECKED
             record_count += read_i32_be(start, _COUNT_POSITION)
             size_bytes = len(cast(Buffer, records))
             if record_count > QUICK_RECORDS_MAX or size_bytes > QUICK_BYTES_MAX:
@@ -168,9 +158,8 @@ def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any
     """
     denied = [] if ctx.authorizer is None else (yield from take_out_denied(ctx, request))
     validated: Validated = {}
-    kind = _kind(ctx, request)
-    if kind != _LONG:
-        return _append_verified(ctx, request, denied, validated, kind == _TRANSACTIONAL)
+    if _kind(ctx, request) != _LONG:
+        return _append_verified(ctx, request, denied, validated)
     if request.transactional_id is not None:
         _keep_records(ctx, request)
         for topic in request.topic_data:
@@ -179,13 +168,13 @@ def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any
                 ready = yield from _validated(ctx, request, topic, data)
                 if ready is not None:
                     validated[id(data)] = ready
-        return _append_verified(ctx, request, denied, validated, True)
-    has_transactional = False
+        return _append_verified(ctx, request, denied, validated)
+    refusal = None if request.acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
     for topic in request.topic_data:
         for data in topic.partition_data:
             yield None
-            has_transactional = has_transactional or is_transactional(data.records)
-    refusal = _refusal(request, has_transactional)
+            if refusal is None and is_transactional(data.records):
+                refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     appends = _Appends(ctx, request.acks, denied, {}, validated)
     for topic in request.topic_data:
         name = appends.begin(topic)
@@ -195,7 +184,7 @@ def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any
                 ready = yield from _validated(ctx, request, topic, data)
                 if ready is not None:
                     validated[id(data)] = ready
-            appends.add(name, data, refusal)
+            appends.partitions.append(appends.append(name, data, refusal))
     return appends.finish(request)
 
 
@@ -248,13 +237,13 @@ def _keep_records(ctx: RequestContext, request: ProduceRequest) -> None:
 
 
 def _append_all(
-    appends: _Appends, request: ProduceRequest, refusal: ErrorCode | None
+    ctx: RequestContext,
+    request: ProduceRequest,
+    denied: list[TopicProduceResponse],
+    verified: PartitionErrors,
+    validated: Validated,
 ) -> ProduceResponse | Deferred | None:
-    for topic in request.topic_data:
-        name = appends.begin(topic)
-        for data in topic.partition_data:
-            appends.add(name, data, refusal)
-    return appends.finish(request)
+    return _Appends(ctx, request.acks, denied, verified, validated).append_all(request, _refusal(request))
 
 
 class _Appends:
@@ -265,10 +254,10 @@ class _Appends:
         "_ctx",
         "_failed",
         "_parked",
-        "_partitions",
         "_responses",
         "_validated",
         "_verified",
+        "partitions",
     )
 
     def __init__(
@@ -286,30 +275,38 @@ class _Appends:
         self._parked: DelayedProduce | None = None
         self._failed = len(denied) > 0
         self._responses: list[TopicProduceResponse] = denied
-        self._partitions: list[PartitionProduceResponse] = []
+        self.partitions: list[PartitionProduceResponse] = []
+        """The responses for the partitions of the current topic."""
 
     def begin(self, topic: TopicProduceData) -> str | None:
         """Start the appends to a topic, and return its name, or None if the topic ID is unknown."""
         ctx = self._ctx
-        self._partitions = []
+        self.partitions = []
         self._responses.append(
             TopicProduceResponse(
-                name=topic.name, topic_id=topic.topic_id, partition_responses=self._partitions
+                name=topic.name, topic_id=topic.topic_id, partition_responses=self.partitions
             )
         )
         return topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
 
-    def add(self, name: str | None, data: PartitionProduceData, refusal: ErrorCode | None) -> None:
-        """Append a batch to a partition of the topic, unless `refusal` rejects the request."""
-        answer = self._append(name, data) if refusal is None else refused(data.index, refusal)
-        if answer.error_code != 0:
-            self._failed = True
-        self._partitions.append(answer)
+    def append_all(
+        self, request: ProduceRequest, refusal: ErrorCode | None
+    ) -> ProduceResponse | Deferred | None:
+        for topic in request.topic_data:
+            name = self.begin(topic)
+            for data in topic.partition_data:
+                self.partitions.append(self.append(name, data, refusal))
+        return self.finish(request)
 
-    def _append(self, name: str | None, data: PartitionProduceData) -> PartitionProduceResponse:
+    def append(
+        self, name: str | None, data: PartitionProduceData, refusal: ErrorCode | None
+    ) -> PartitionProduceResponse:
+        """Append a batch to a partition of the topic, unless `refusal` rejects the request."""
         ctx, acks, index = self._ctx, self._acks, data.index
-        ready = self._validated.pop(id(data), None) if self._validated else None
         broker = ctx.services
+        if refusal is not None:
+            return refused(index, refusal)
+        ready = self._validated.pop(id(data), None) if self._validated else None
         if name is None:
             return refused(index, ErrorCode.UNKNOWN_TOPIC_ID)
         partition = broker.replicas.get(name, index)
@@ -352,6 +349,9 @@ class _Appends:
     def finish(self, request: ProduceRequest) -> ProduceResponse | Deferred | None:
         """Return the response, a Deferred, or None (acks=0). Raises HungUp if an acks=0 append failed."""
         if self._acks == 0:
+            for topic in self._responses:
+                for answer in topic.partition_responses:
+                    self._failed = self._failed or answer.error_code != 0
             if self._failed:
                 raise HungUp
             return None
@@ -361,23 +361,30 @@ class _Appends:
         return response
 
 
-def _refusal(request: ProduceRequest, has_transactional: bool) -> ErrorCode | None:
+def _refusal(request: ProduceRequest) -> ErrorCode | None:
     """Return the error that rejects the whole request, or None if the request is acceptable."""
     if request.acks not in _ACKS:
         return ErrorCode.INVALID_REQUIRED_ACKS
-    if has_transactional and request.transactional_id is None:
-        # A transactional batch in a request without a transactional ID is never authorized.
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if request.transactional_id is not None:
+        return None
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if is_transactional(data.records):
+                # A transactional batch in a request without a transactional ID is never authorized.
+                return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return None
 
 
-def _verify(ctx: RequestContext, request: ProduceRequest, transactional_id: str) -> Verification | None:
+def _verify(ctx: RequestContext, request: ProduceRequest) -> Verification | None:
     """Ask the coordinator to verify that the transaction includes the partitions, or, in version 12 and
     later, to add them. Return None if it already includes them or verification is disabled.
     """
     broker = ctx.services
+    transactional_id = request.transactional_id
     adds = ctx.api_version >= _FIRST_VERSION_THAT_ADDS
-    if not adds and not broker.config.bool("transaction.partition.verification.enable"):
+    if transactional_id is None or not (
+        adds or broker.config.bool("transaction.partition.verification.enable")
+    ):
         return None
     from kafka_compat.transactions.status import ProducerIdentity
 

@@ -88,11 +88,12 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
     while True:
         byte = buffer[position]
         position += 1
-        value |= (byte & 0x7F) << shift
         if byte < 0x80:
+            value |= byte << shift
             if value > 0xFFFFFFFF:
                 raise ValueError("an unsigned varint above 32 bits")
             return value, position
+        value |= (byte & 0x7F) << shift
         shift += 7
         if shift > 28:
             raise ValueError("an unsigned varint longer than five bytes")

@@ -464,7 +464,7 @@ class Partition:
     def _advance(self) -> None:
         log = self.log
         end = log.log_end_offset
-        if end - log.flushed_end_offset >= self._flush_messages:
+        if end - log.flushing.end_offset >= self._flush_messages:
             self._flusher.request(log, self.flushed)
             end = max(self.durable_end_offset, log.flushed_end_offset)
         self.durable_end_offset = end
