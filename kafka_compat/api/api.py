@@ -11,7 +11,7 @@ from kafka_compat.api.codec_thread import ELEMENTS_MAX, ELEMENTS_ON_LOOP_MAX
 from kafka_compat.api.error_codes import Codes
 from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.buffers import Records, TooLong
+from kafka_compat.protocol.buffers import TooLong
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.headers import flexible_from, has_flexible_response_header
 from kafka_compat.storage.segments.segment import FileSlice
@@ -82,6 +82,7 @@ class Api:
 
     __slots__ = (
         "_decoders",
+        "_encoders",
         "_frame_starts",
         "_framers",
         "_repeated",
@@ -125,6 +126,8 @@ class Api:
         framers = codec.native_codecs(self.response_class, "FRAMERS")
         self._decoders: list[Any] = [None for _ in versions]
         """Decoders of small requests, indexed by version, or None before the first request."""
+        self._encoders: list[Any] = [None for _ in versions]
+        """Encoders of responses without a native encoder, indexed by version, or None before the first."""
         self._framers: list[Any] = [framers.get((self.response_class, version)) for version in versions]
         """Native encoders of frames, indexed by version, or None."""
         self.is_watched = is_watched
@@ -207,7 +210,15 @@ class Api:
                 parts = self._frame(version, correlation_id, encoded)
             else:
                 start = self._frame_starts[version]
-                body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
+                encoder = self._encoders[version]
+                if encoder is None:
+                    encoder = self._encoders[version] = codec.encoder(self.response_class, version)
+                written: list[bytes] = []
+                try:
+                    encoder(response, written.append, written.append, ELEMENTS_ON_LOOP_MAX)
+                except codec.ENCODING_ERRORS:
+                    codec.encode(response, version)  # Fails as well, and its error contains the reason.
+                body = b"".join(written)
                 parts = [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
         if self.is_watched:
             self.codes.count(response)
@@ -220,9 +231,9 @@ class Api:
             self.codes.count(response)
         return self._frame(version, correlation_id, codec.encode_long(response, version))
 
-    def _frame(self, version: int, correlation_id: int, parts: Sequence[Records]) -> list[Part]:
+    def _frame(self, version: int, correlation_id: int, parts: Sequence[Any]) -> list[Part]:
         start = self._frame_starts[version]
         size_bytes = start.size - SIZE_BYTES
         for part in parts:
-            size_bytes += part.size_bytes if isinstance(part, FileSlice) else len(cast(bytes, part))
-        return [start.pack(size_bytes, correlation_id), *cast("Sequence[Part]", parts)]
+            size_bytes += part.size_bytes if isinstance(part, FileSlice) else len(part)
+        return [start.pack(size_bytes, correlation_id), *parts]

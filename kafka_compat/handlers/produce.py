@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import read_i32_be
 
@@ -32,7 +32,7 @@ from kafka_compat.handlers.produce_refusals import (
     unverified,
 )
 from kafka_compat.metadata.topic_names import INTERNAL_TOPICS
-from kafka_compat.protocol.buffers import in_memory
+from kafka_compat.protocol.buffers import in_memory, size_of
 from kafka_compat.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -128,8 +128,11 @@ def _kind(ctx: RequestContext, request: ProduceRequest) -> int:
             return _LONG
         for data in topic.partition_data:
             records = data.records
-            start = records if isinstance(records, bytes) else start_of(records)
-            if len(start) < HEADER_SIZE:
+            if isinstance(records, bytes):
+                start, size_bytes = records, len(records)
+            else:
+                start, size_bytes = start_of(records), 0 if records is None else size_of(records)
+            if size_bytes < HEADER_SIZE:
                 kind = _CHECKED
                 continue
             attributes = start[ATTRIBUTES_LOW_BYTE]
@@ -138,7 +141,6 @@ def _kind(ctx: RequestContext, request: ProduceRequest) -> int:
             if attributes & TRANSACTIONAL_FLAG:
                 kind = _CHECKED
             record_count += read_i32_be(start, _COUNT_POSITION)
-            size_bytes = len(cast(Buffer, records))
             if record_count > QUICK_RECORDS_MAX or size_bytes > QUICK_BYTES_MAX:
                 return _LONG
             if size_bytes > QUICK_COMPRESSED_BYTES_MAX:
@@ -146,7 +148,7 @@ def _kind(ctx: RequestContext, request: ProduceRequest) -> int:
                     topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
                 )
                 partition = None if name is None else ctx.services.replicas.get(name, data.index)
-                if partition is not None and partition.log.must_recompress(cast(Buffer, records)):
+                if partition is not None and partition.log.must_recompress(start):
                     return _LONG
     return kind
 

@@ -138,9 +138,7 @@ class FrameReader:
     @property
     def unserved(self) -> bool:
         """Whether `next_frame` has bytes to process, even if they are an incomplete frame."""
-        return self._position < len(self._source) or (
-            self.partial is not None and self._filled == self._need
-        )
+        return self._position < len(self._source) or (self.partial is not None and self._filled == self._need)
 
     def next_frame(self) -> Frame | None:
         """Return a frame's body, or None if it is incomplete. Raises InvalidFrame for an invalid size."""

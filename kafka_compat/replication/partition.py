@@ -254,7 +254,7 @@ class Partition:
             if listeners:
                 listeners.notify(self)
 
-    def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
+    def check_leader_epoch(self, current_leader_epoch: int, leader_only: bool = True) -> ErrorCode:
         """Compare a client's leader epoch (-1 if unknown) with this replica's (KIP-320), and return an error
         code. With `leader_only`, a follower returns NOT_LEADER_OR_FOLLOWER (KIP-392).
         """

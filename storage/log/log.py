@@ -431,7 +431,7 @@ class Log:
     # --- reads
 
     def read(
-        self, offset: int, max_bytes: int, *, upper_bound: int | None = None, min_one_batch: bool = True
+        self, offset: int, max_bytes: int, upper_bound: int | None = None, min_one_batch: bool = True
     ) -> FileSlice | None:
         """Read whole batches below `upper_bound` (default: the log end), starting with the batch that
         contains `offset`.

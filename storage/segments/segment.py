@@ -345,11 +345,9 @@ class Segment:
         if offset_index is None or time_index is None:
             offset_index, time_index = self._load_indexes()
         limit = index_size_bytes - 12
-        return (
-            offset_index.size_bytes > limit
-            or time_index.size_bytes > limit
-            or last_offset - self.base_offset > INT_MAX
-        )
+        if offset_index.size_bytes > limit or time_index.size_bytes > limit:
+            return True
+        return last_offset - self.base_offset > INT_MAX
 
     def can_hold(self, last_offset: int) -> bool:
         """Whether `last_offset`, relative to the base offset, fits in the 4-byte offset of an index entry."""
