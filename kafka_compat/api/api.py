@@ -82,7 +82,6 @@ class Api:
 
     __slots__ = (
         "_decoders",
-        "_encoders",
         "_frame_starts",
         "_framers",
         "_repeated",
@@ -126,8 +125,6 @@ class Api:
         framers = codec.native_codecs(self.response_class, "FRAMERS")
         self._decoders: list[Any] = [None for _ in versions]
         """Decoders of small requests, indexed by version, or None before the first request."""
-        self._encoders: list[Any] = [None for _ in versions]
-        """Encoders of responses without a native encoder, indexed by version, or None before the first."""
         self._framers: list[Any] = [framers.get((self.response_class, version)) for version in versions]
         """Native encoders of frames, indexed by version, or None."""
         self.is_watched = is_watched
@@ -210,15 +207,7 @@ class Api:
                 parts = self._frame(version, correlation_id, encoded)
             else:
                 start = self._frame_starts[version]
-                encoder = self._encoders[version]
-                if encoder is None:
-                    encoder = self._encoders[version] = codec.encoder(self.response_class, version)
-                written: list[bytes] = []
-                try:
-                    encoder(response, written.append, written.append, ELEMENTS_ON_LOOP_MAX)
-                except codec.ENCODING_ERRORS:
-                    codec.encode(response, version)  # Fails as well, and its error contains the reason.
-                body = b"".join(written)
+                body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
                 parts = [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
         if self.is_watched:
             self.codes.count(response)

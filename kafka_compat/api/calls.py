@@ -81,13 +81,6 @@ class Calls:
         self._all = Stages(handle, quota, sent, accounts, self._all.middleware)
         self.stages = self._all if self._all.any else None
 
-    def call(self, caller: Caller, key: int, version: int, request: Any) -> Any:
-        """Serve a request, like `serve`. Raises KafkaError if the API is not served."""
-        api = self.api(key)
-        if api is None:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-        return self.serve(api, caller, version, request)
-
     def serve(
         self,
         api: Api,

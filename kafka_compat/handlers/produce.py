@@ -86,7 +86,7 @@ def produce(
     if ctx.services.authorizer is None or ctx.authorizer is None:
         kind = _kind(ctx, request)
         if kind == _PLAIN:
-            return _Appends(ctx, request.acks, [], {}, {}).append_all(request, None)
+            return _Appends(ctx, request, [], {}, {}).append_all(None)
         if kind != _LONG:
             return _append_verified(ctx, request, [], {})
     return ctx.long_work.run(_produce_in_steps(ctx, request), partial(_keep_records, ctx, request))
@@ -98,9 +98,10 @@ def _append_verified(
     """Append to all partitions, once the coordinator has confirmed that the transaction includes them."""
     verification = _verify(ctx, request)
     if verification is None:
-        return _append_all(ctx, request, denied, {}, validated)
+        return _Appends(ctx, request, denied, {}, validated).append_all(_refusal(request))
     if verification.is_answered:
-        return _append_all(ctx, request, denied, verification.take(), validated)
+        verified = verification.take()
+        return _Appends(ctx, request, denied, verified, validated).append_all(_refusal(request))
     _keep_records(ctx, request)
     return _when_verified(ctx, request, denied, verification, validated)
 
@@ -113,7 +114,7 @@ async def _when_verified(
     validated: Validated,
 ) -> ProduceResponse | Deferred | None:
     await verification.wait()
-    return _append_all(ctx, request, denied, verification.take(), validated)
+    return _Appends(ctx, request, denied, verification.take(), validated).append_all(_refusal(request))
 
 
 def _kind(ctx: RequestContext, request: ProduceRequest) -> int:
@@ -177,7 +178,7 @@ def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any
             yield None
             if refusal is None and is_transactional(data.records):
                 refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    appends = _Appends(ctx, request.acks, denied, {}, validated)
+    appends = _Appends(ctx, request, denied, {}, validated)
     for topic in request.topic_data:
         name = appends.begin(topic)
         for data in topic.partition_data:
@@ -187,7 +188,7 @@ def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any
                 if ready is not None:
                     validated[id(data)] = ready
             appends.partitions.append(appends.append(name, data, refusal))
-    return appends.finish(request)
+    return appends.finish()
 
 
 def _validated(
@@ -238,24 +239,14 @@ def _keep_records(ctx: RequestContext, request: ProduceRequest) -> None:
     ctx.is_kept = True
 
 
-def _append_all(
-    ctx: RequestContext,
-    request: ProduceRequest,
-    denied: list[TopicProduceResponse],
-    verified: PartitionErrors,
-    validated: Validated,
-) -> ProduceResponse | Deferred | None:
-    return _Appends(ctx, request.acks, denied, verified, validated).append_all(request, _refusal(request))
-
-
 class _Appends:
     """The appends of one request, in order. `denied` contains responses for unauthorized topics."""
 
     __slots__ = (
-        "_acks",
         "_ctx",
         "_failed",
         "_parked",
+        "_request",
         "_responses",
         "_validated",
         "_verified",
@@ -265,13 +256,13 @@ class _Appends:
     def __init__(
         self,
         ctx: RequestContext,
-        acks: int,
+        request: ProduceRequest,
         denied: list[TopicProduceResponse],
         verified: PartitionErrors,
         validated: Validated,
     ) -> None:
         self._ctx = ctx
-        self._acks = acks
+        self._request = request
         self._verified = verified
         self._validated = validated
         self._parked: DelayedProduce | None = None
@@ -291,20 +282,18 @@ class _Appends:
         )
         return topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
 
-    def append_all(
-        self, request: ProduceRequest, refusal: ErrorCode | None
-    ) -> ProduceResponse | Deferred | None:
-        for topic in request.topic_data:
+    def append_all(self, refusal: ErrorCode | None) -> ProduceResponse | Deferred | None:
+        for topic in self._request.topic_data:
             name = self.begin(topic)
             for data in topic.partition_data:
                 self.partitions.append(self.append(name, data, refusal))
-        return self.finish(request)
+        return self.finish()
 
     def append(
         self, name: str | None, data: PartitionProduceData, refusal: ErrorCode | None
     ) -> PartitionProduceResponse:
         """Append a batch to a partition of the topic, unless `refusal` rejects the request."""
-        ctx, acks, index = self._ctx, self._acks, data.index
+        ctx, acks, index = self._ctx, self._request.acks, data.index
         broker = ctx.services
         if refusal is not None:
             return refused(index, refusal)
@@ -348,9 +337,9 @@ class _Appends:
             self._parked.wait_for(partition, needed, acks, answer)
         return answer
 
-    def finish(self, request: ProduceRequest) -> ProduceResponse | Deferred | None:
+    def finish(self) -> ProduceResponse | Deferred | None:
         """Return the response, a Deferred, or None (acks=0). Raises HungUp if an acks=0 append failed."""
-        if self._acks == 0:
+        if self._request.acks == 0:
             for topic in self._responses:
                 for answer in topic.partition_responses:
                     self._failed = self._failed or answer.error_code != 0
@@ -359,7 +348,7 @@ class _Appends:
             return None
         response = ProduceResponse(responses=self._responses)
         if self._parked is not None:
-            return self._parked.start(response, request.timeout_ms) or response
+            return self._parked.start(response, self._request.timeout_ms) or response
         return response
 
 

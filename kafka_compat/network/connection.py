@@ -195,28 +195,27 @@ class Connection:
             return False
         self.last_active_s = now_s
         self._was_served = True
-        output = self._output
-        is_served = False
+        output, frame = self._output, None
         if room is not None:
             reader.filled(count)
+        elif self._held or output.unsent_bytes or output.slots or self._answer_budget.short:
+            reader.received(data)
         else:
-            frame = None
-            if not (self._held or output.unsent_bytes or output.slots or self._answer_budget.short):
-                frame = reader.only_frame(data)
-            if frame is None:
-                reader.received(data)
-            else:
-                self.frame_started_s = 0.0
-                if not self.dispatch(self, frame):
-                    self.abort()
-                is_served = not (
-                    output.unsent_bytes
-                    or output.slots
-                    or self._answer_budget.short
-                    or reader.held_bytes
-                    or self._charged_bytes
-                )
-        has_more = not is_served and self._serve(now_s, until_s)
+            frame = reader.received_alone(data)
+        has_more = False
+        if frame is not None:
+            self.frame_started_s = 0.0
+            if not self.dispatch(self, frame):
+                self.abort()
+        if (
+            frame is None
+            or reader.held_bytes
+            or self._charged_bytes
+            or output.unsent_bytes
+            or output.slots
+            or self._answer_budget.short
+        ):
+            has_more = self._serve(now_s, until_s)
         tls = self._tls
         # Continue reading: bytes that TLS has already read from the socket do not make the socket readable.
         return has_more or (tls is not None and tls.has_more and self._reading and not self.closed)

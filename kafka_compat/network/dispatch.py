@@ -298,11 +298,13 @@ def _read_client_id(
     """Read the client ID of a request, and return the position of its body."""
     client_id: str | None = None
     position = SHORT_HEADER_BYTES
+    connection.is_header_flexible = None
     if version > 0 or not api.has_short_header:
         is_flexible = version >= api.first_flexible_version
         client_id, position = decode_client_id(frame, HEADER_BYTES, client_id_length, is_flexible)
-        connection.header = bytes(frame[SHORT_HEADER_BYTES : min(position, _KEPT_HEADER_END_MAX)])
-        connection.is_header_flexible = is_flexible if position <= _KEPT_HEADER_END_MAX else None
+        if position <= _KEPT_HEADER_END_MAX:
+            connection.header = bytes(frame[SHORT_HEADER_BYTES:position])
+            connection.is_header_flexible = is_flexible
     if client_id != connection.caller.client_id:
         connection.caller = connection.caller.with_client_id(client_id)
     return position

@@ -94,19 +94,18 @@ class FrameReader:
         """Process `count` bytes that were written to `room()`."""
         self._filled += count
 
-    def only_frame(self, data: bytes) -> Frame | None:
-        """Return the frame's body if `data` is exactly one frame, as in most reads, or None. `data` was read
-        when `partial` was None. If the result is None, pass `data` to `received`.
-        """
-        size_bytes = len(data) - 4
-        if not self.min_frame_bytes <= size_bytes <= self.max_frame_bytes:
-            return None
-        return data[4:] if read_i32_be(data, 0) == size_bytes else None
-
     def received(self, data: bytes) -> None:
         """Process bytes that were read when `room()` was None."""
         self._source = data
         self._position = 0
+
+    def received_alone(self, data: bytes) -> Frame | None:
+        """Process bytes like `received`, or return their frame if they are exactly one, as in most reads."""
+        size_bytes = len(data) - 4
+        if self.min_frame_bytes <= size_bytes <= self.max_frame_bytes and read_i32_be(data, 0) == size_bytes:
+            return data[4:]
+        self.received(data)
+        return None
 
     @property
     def mid_frame(self) -> bool:

@@ -74,11 +74,7 @@ def array_layouts(code: str) -> tuple[Struct, ...]:
 
 def uvarint(value: int) -> bytes:
     """Encode a non-negative `value` as an unsigned varint."""
-    if value < 1 << 7:
-        return ONE_BYTE_UVARINTS[value]
-    if value < 1 << 14:
-        return bytes((value & 0x7F | 0x80, value >> 7))
-    if value < 1 << 21:
+    if 1 << 14 <= value < 1 << 21:
         return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     out = bytearray()
     while value > 0x7F:

@@ -28,7 +28,7 @@ HOT_APIS: Final = ("api_versions", "fetch", "metadata", "produce")
 """APIs whose messages are native classes in the compiled form (see native_module): those that transfer
 records, and the first requests of every client.
 """
-ENCODING_ERRORS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError)
+_ENCODING_ERRORS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError)
 _VERSION: Final = struct.Struct(">h")
 
 _EXPLAINED_BYTES_MAX: Final = 16 * 1024
@@ -85,13 +85,6 @@ def decoder(cls: type, version: int) -> Any:
     return cls.__decoders__.get(version) or _new_decoder(cls, version, version)  # type: ignore[attr-defined]
 
 
-def encoder(cls: type, version: int) -> Any:
-    """Return the function that encodes a message: encoder(message, write, write_records, elements_max) passes
-    its parts to `write` and `write_records`. Raises one of ENCODING_ERRORS for invalid values, and TooLong.
-    """
-    return cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
-
-
 def decode_long(
     cls: type[M], version: int, buffer: Buffer, position: int, elements_max: int
 ) -> tuple[M, int]:
@@ -113,10 +106,11 @@ def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> byte
     arrays have more than `elements_max` elements.
     """
     parts: list[Any] = []
-    encode_to = encoder(type(message), version)
+    cls = type(message)
+    encode_to = cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
     try:
         encode_to(message, parts.append, parts.append, elements_max)
-    except ENCODING_ERRORS as error:
+    except _ENCODING_ERRORS as error:
         raise ValueError(_why_not_encoded(message, version, error)) from error
     return b"".join(parts)
 
@@ -134,10 +128,11 @@ def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -
             alone.append(len(parts))
         parts.append(value)
 
-    encode_to = encoder(type(message), version)
+    cls = type(message)
+    encode_to = cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
     try:
         encode_to(message, parts.append, write_records, elements_max)
-    except ENCODING_ERRORS as error:
+    except _ENCODING_ERRORS as error:
         raise ValueError(_why_not_encoded(message, version, error)) from error
     joined: list[Records] = []
     start = 0
@@ -174,7 +169,7 @@ def encode_long(message: object, version: int) -> list[Records]:
     encode_to = cls.__encoders__.get(~version) or _interruptible_encoder(cls, version)  # type: ignore[attr-defined]
     try:
         encode_to(message, write, write_records, UNBOUNDED)
-    except ENCODING_ERRORS as error:
+    except _ENCODING_ERRORS as error:
         raise ValueError(_why_not_encoded(message, version, error)) from error
     whole = memoryview(joined)
     parts: list[Records] = []

@@ -150,10 +150,7 @@ class DecoderSource(Source):
             if kind == "records":
                 # Most lengths of records take two bytes.
                 self.line("if n > 127:")
-                self.line("    e = b[p]")
-                self.line("    if e < 128:")
-                self.line("        n += (e << 7) - 128")
-                self.line("        p += 1")
+                self.line("    if b[p] < 128: n += (b[p] << 7) - 128; p += 1")
                 self.line("    else: n, p = read_uvarint(b, p - 1)")
             else:
                 self.line("if n > 127:")

@@ -349,10 +349,6 @@ class Segment:
             return True
         return last_offset - self.base_offset > INT_MAX
 
-    def can_hold(self, last_offset: int) -> bool:
-        """Whether `last_offset`, relative to the base offset, fits in the 4-byte offset of an index entry."""
-        return last_offset - self.base_offset <= INT_MAX
-
     # --- lookup
 
     @property
