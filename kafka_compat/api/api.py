@@ -11,7 +11,7 @@ from kafka_compat.api.codec_thread import ELEMENTS_MAX, ELEMENTS_ON_LOOP_MAX
 from kafka_compat.api.error_codes import Codes
 from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.buffers import Records, TooLong
+from kafka_compat.protocol.buffers import TooLong
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.encoded_array import EncodedArray
 from kafka_compat.protocol.headers import flexible_from, has_flexible_response_header
@@ -191,38 +191,33 @@ class Api:
         """Encode a response as the parts of a frame, and count its error codes if metrics are enabled. Raises
         TooLong if encoding would block the event loop; the caller must then use `encode_long`.
         """
-        parts = self._encoded(version, correlation_id, response)
+        parts: list[Part] = []
+        known = self._repeated_frames.get(id(response)) if self._repeated_frames else None
+        framer = self._framers[version]
+        if known:
+            parts = [known[:SIZE_BYTES] + _INT.pack(correlation_id) + known[_CORRELATION_ID_END:]]
+        elif self.has_topics and isinstance(response.topics, EncodedArray):
+            parts = self._around(version, correlation_id, response, response.topics)
+        elif framer is not None:
+            try:
+                parts = framer(response, correlation_id, ELEMENTS_ON_LOOP_MAX)
+            except (ValueError, OverflowError):
+                pass  # The code below fails as well, and its error contains the reason.
+        if not parts:
+            if self.has_slices:
+                encoded = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
+                parts = self._frame(version, correlation_id, encoded)
+            else:
+                start = self._frame_starts[version]
+                body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
+                parts = [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
+        if known == b"":
+            self._repeated_frames[id(response)] = b"".join(cast("list[bytes]", parts))
         if self.is_watched:
             self.codes.count(response)
         return parts
 
-    def _encoded(self, version: int, correlation_id: int, response: Any) -> list[Part]:
-        known = self._repeated_frames.get(id(response)) if self._repeated_frames else None
-        if known:
-            return [known[:SIZE_BYTES] + _INT.pack(correlation_id) + known[_CORRELATION_ID_END:]]
-        if self.has_topics and isinstance(response.topics, EncodedArray):
-            joined = self._around(version, correlation_id, response, response.topics)
-            if known is not None:
-                self._repeated_frames[id(response)] = b"".join(joined)
-            return cast("list[Part]", joined)
-        framer = self._framers[version]
-        if framer is not None:
-            try:
-                frame: list[Part] = framer(response, correlation_id, ELEMENTS_ON_LOOP_MAX)
-            except (ValueError, OverflowError):
-                pass  # The code below fails as well, and its error contains the reason.
-            else:
-                if known is not None:
-                    self._repeated_frames[id(response)] = b"".join(cast("list[bytes]", frame))
-                return frame
-        if self.has_slices:
-            parts = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
-            return self._frame(version, correlation_id, parts)
-        start = self._frame_starts[version]
-        body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
-        return [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
-
-    def _around(self, version: int, correlation_id: int, response: Any, topics: EncodedArray) -> list[bytes]:
+    def _around(self, version: int, correlation_id: int, response: Any, topics: EncodedArray) -> list[Part]:
         """Encode a response around its topics, which are already encoded."""
         start, framer = self._frame_starts[version], self._framers[version]
         frame: bytes = (
@@ -242,7 +237,9 @@ class Api:
             self.codes.count(response)
         return self._frame(version, correlation_id, codec.encode_long(response, version))
 
-    def _frame(self, version: int, correlation_id: int, parts: Sequence[Records]) -> list[Part]:
+    def _frame(self, version: int, correlation_id: int, parts: Sequence[Any]) -> list[Part]:
         start = self._frame_starts[version]
-        size_bytes = start.size - SIZE_BYTES + codec.parts_size_bytes(parts)
-        return [start.pack(size_bytes, correlation_id), *cast("Sequence[Part]", parts)]
+        size_bytes = start.size - SIZE_BYTES
+        for part in parts:
+            size_bytes += part.size_bytes if isinstance(part, FileSlice) else len(part)
+        return [start.pack(size_bytes, correlation_id), *parts]

@@ -81,10 +81,10 @@ class Calls:
         self._all = Stages(handle, quota, sent, accounts, self._all.middleware)
         self.stages = self._all if self._all.any else None
 
-    def call(
+    def serve(
         self,
+        api: Api,
         caller: Caller,
-        key: int,
         version: int,
         request: Any,
         size_bytes: int = 0,
@@ -95,16 +95,13 @@ class Calls:
         """Serve a request. Return its response, None if it expects no response, or a Deferred.
 
         `version` must be served by the API. Raises HungUp if the caller must be disconnected without a
-        response, and KafkaError if the API is not served.
+        response.
 
         If the Deferred has a `sent` callback, the caller must call it when the response is sent. The
         remaining arguments describe a request that arrived in a frame: its size without the length prefix,
         the times when it arrived and when serving began (see StagedContext), and whether its bytes live as
         long as the request.
         """
-        api = self.apis.get(key) or self.api(key)
-        if api is None:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         requests = api.requests[version]
         requests.count += 1
         if self.stages is not None or requests.count == requests.next_timed:
@@ -135,7 +132,7 @@ class Calls:
         # Encode the request, because the quota counts the size of the encoded request.
         is_measured = stages is not None and stages.quota is not None
         size_bytes = len(codec.encode(request, version)) if is_measured else 0
-        result = self.call(caller, key, version, request, size_bytes)
+        result = self.serve(api, caller, version, request, size_bytes)
         response = result
         if isinstance(result, Deferred):
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -49,7 +49,7 @@ def fetch(
     plan = _planned(ctx, request, targets, forgotten)
     if isinstance(plan, FetchResponse):
         return plan
-    if ctx.authorizer is not None:
+    if ctx.services.authorizer is not None and ctx.authorizer is not None:
         return _fetch_allowed(ctx, request, plan)
     return DelayedFetch(ctx, request, plan).start()
 

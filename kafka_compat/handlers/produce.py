@@ -31,8 +31,8 @@ from kafka_compat.handlers.produce_refusals import (
     take_out_denied,
     unverified,
 )
-from kafka_compat.metadata.topic_names import is_internal
-from kafka_compat.protocol.buffers import in_memory
+from kafka_compat.metadata.topic_names import INTERNAL_TOPICS
+from kafka_compat.protocol.buffers import in_memory, size_of
 from kafka_compat.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -43,7 +43,13 @@ from kafka_compat.protocol.messages.produce import (
 )
 from kafka_compat.replication.delayed_produce import DelayedProduce
 from kafka_compat.storage.errors import OutOfOrderSequence, StorageError, TakesLong
-from kafka_compat.storage.records.batch import COMPRESSION_MASK, HEADER_SIZE, Buffer, read_header
+from kafka_compat.storage.records.batch import (
+    COMPRESSION_MASK,
+    HEADER_SIZE,
+    TRANSACTIONAL_FLAG,
+    Buffer,
+    read_header,
+)
 from kafka_compat.storage.records.validation import (
     QUICK_BYTES_MAX,
     QUICK_COMPRESSED_BYTES_MAX,
@@ -65,6 +71,10 @@ QUICK_PARTITIONS_MAX: Final = 32
 ADMIN_CLIENT_ID: Final = "__admin_client"
 _COUNT_POSITION: Final = 57
 _ACKS: Final = (-1, 0, 1)
+_PLAIN: Final = 0
+_CHECKED: Final = 1
+_LONG: Final = 2
+"""Kinds of requests: without transactional batches, with checks of the whole request, and long requests."""
 _FIRST_VERSION_WITH_ABORTABLE: Final = 11
 _FIRST_VERSION_THAT_ADDS: Final = 12
 
@@ -73,8 +83,12 @@ _FIRST_VERSION_THAT_ADDS: Final = 12
 def produce(
     ctx: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Deferred | Coroutine[Any, Any, ProduceResponse | Deferred | None] | None:
-    if ctx.authorizer is None and not _may_be_long(ctx, request):
-        return _append_verified(ctx, request, [], {})
+    if ctx.services.authorizer is None or ctx.authorizer is None:
+        kind = _kind(ctx, request)
+        if kind == _PLAIN:
+            return _Appends(ctx, request, [], {}, {}).append_all(None)
+        if kind != _LONG:
+            return _append_verified(ctx, request, [], {})
     return ctx.long_work.run(_produce_in_steps(ctx, request), partial(_keep_records, ctx, request))
 
 
@@ -84,9 +98,10 @@ def _append_verified(
     """Append to all partitions, once the coordinator has confirmed that the transaction includes them."""
     verification = _verify(ctx, request)
     if verification is None:
-        return _append_all(ctx, request, denied, {}, validated)
+        return _Appends(ctx, request, denied, {}, validated).append_all(_refusal(request))
     if verification.is_answered:
-        return _append_all(ctx, request, denied, verification.take(), validated)
+        verified = verification.take()
+        return _Appends(ctx, request, denied, verified, validated).append_all(_refusal(request))
     _keep_records(ctx, request)
     return _when_verified(ctx, request, denied, verification, validated)
 
@@ -99,35 +114,44 @@ async def _when_verified(
     validated: Validated,
 ) -> ProduceResponse | Deferred | None:
     await verification.wait()
-    return _append_all(ctx, request, denied, verification.take(), validated)
+    return _Appends(ctx, request, denied, verification.take(), validated).append_all(_refusal(request))
 
 
-def _may_be_long(ctx: RequestContext, request: ProduceRequest) -> bool:
-    """Return whether the request contains many or large batches, or batches of unknown decompressed size."""
+def _kind(ctx: RequestContext, request: ProduceRequest) -> int:
+    """Return _LONG if the request contains many or large batches, or batches of unknown decompressed size.
+    Otherwise, return _PLAIN if the request is valid and has no part in a transaction, or _CHECKED.
+    """
+    kind = _PLAIN if request.transactional_id is None and request.acks in _ACKS else _CHECKED
     partition_count = record_count = 0
     for topic in request.topic_data:
+        partition_count += len(topic.partition_data)
+        if partition_count > QUICK_PARTITIONS_MAX:
+            return _LONG
         for data in topic.partition_data:
-            records = in_memory(data.records)
-            partition_count += 1
-            if partition_count > QUICK_PARTITIONS_MAX:
-                return True
-            start = start_of(records)
-            if records is None or len(start) < HEADER_SIZE:
+            records = data.records
+            if isinstance(records, bytes):
+                start, size_bytes = records, len(records)
+            else:
+                start, size_bytes = start_of(records), 0 if records is None else size_of(records)
+            if size_bytes < HEADER_SIZE:
+                kind = _CHECKED
                 continue
-            if start[MAGIC_POSITION] != 2 or start[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK:
-                return True
-            record_count += int(read_i32_be(start, _COUNT_POSITION))
-            size_bytes = len(records)
+            attributes = start[ATTRIBUTES_LOW_BYTE]
+            if start[MAGIC_POSITION] != 2 or attributes & COMPRESSION_MASK:
+                return _LONG
+            if attributes & TRANSACTIONAL_FLAG:
+                kind = _CHECKED
+            record_count += read_i32_be(start, _COUNT_POSITION)
             if record_count > QUICK_RECORDS_MAX or size_bytes > QUICK_BYTES_MAX:
-                return True
+                return _LONG
             if size_bytes > QUICK_COMPRESSED_BYTES_MAX:
                 name = (
                     topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
                 )
                 partition = None if name is None else ctx.services.replicas.get(name, data.index)
-                if partition is not None and partition.log.must_recompress(records):
-                    return True
-    return False
+                if partition is not None and partition.log.must_recompress(start):
+                    return _LONG
+    return kind
 
 
 def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any]:
@@ -137,7 +161,7 @@ def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any
     """
     denied = [] if ctx.authorizer is None else (yield from take_out_denied(ctx, request))
     validated: Validated = {}
-    if not _may_be_long(ctx, request):
+    if _kind(ctx, request) != _LONG:
         return _append_verified(ctx, request, denied, validated)
     if request.transactional_id is not None:
         _keep_records(ctx, request)
@@ -154,7 +178,7 @@ def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any
             yield None
             if refusal is None and is_transactional(data.records):
                 refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    appends = _Appends(ctx, request.acks, denied, {}, validated)
+    appends = _Appends(ctx, request, denied, {}, validated)
     for topic in request.topic_data:
         name = appends.begin(topic)
         for data in topic.partition_data:
@@ -163,8 +187,8 @@ def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Steps[Any
                 ready = yield from _validated(ctx, request, topic, data)
                 if ready is not None:
                     validated[id(data)] = ready
-            appends.add(name, data, refusal)
-    return appends.finish(request)
+            appends.partitions.append(appends.append(name, data, refusal))
+    return appends.finish()
 
 
 def _validated(
@@ -215,88 +239,116 @@ def _keep_records(ctx: RequestContext, request: ProduceRequest) -> None:
     ctx.is_kept = True
 
 
-def _append_all(
-    ctx: RequestContext,
-    request: ProduceRequest,
-    denied: list[TopicProduceResponse],
-    verified: PartitionErrors,
-    validated: Validated,
-) -> ProduceResponse | Deferred | None:
-    refusal = _refusal(request)
-    appends = _Appends(ctx, request.acks, denied, verified, validated)
-    for topic in request.topic_data:
-        name = appends.begin(topic)
-        for data in topic.partition_data:
-            appends.add(name, data, refusal)
-    return appends.finish(request)
-
-
 class _Appends:
     """The appends of one request, in order. `denied` contains responses for unauthorized topics."""
 
     __slots__ = (
-        "_acks",
         "_ctx",
         "_failed",
         "_parked",
-        "_partitions",
+        "_request",
         "_responses",
         "_validated",
         "_verified",
+        "partitions",
     )
 
     def __init__(
         self,
         ctx: RequestContext,
-        acks: int,
+        request: ProduceRequest,
         denied: list[TopicProduceResponse],
         verified: PartitionErrors,
         validated: Validated,
     ) -> None:
         self._ctx = ctx
-        self._acks = acks
+        self._request = request
         self._verified = verified
         self._validated = validated
         self._parked: DelayedProduce | None = None
         self._failed = len(denied) > 0
         self._responses: list[TopicProduceResponse] = denied
-        self._partitions: list[PartitionProduceResponse] = []
+        self.partitions: list[PartitionProduceResponse] = []
+        """The responses for the partitions of the current topic."""
 
     def begin(self, topic: TopicProduceData) -> str | None:
         """Start the appends to a topic, and return its name, or None if the topic ID is unknown."""
         ctx = self._ctx
-        self._partitions = []
+        self.partitions = []
         self._responses.append(
             TopicProduceResponse(
-                name=topic.name, topic_id=topic.topic_id, partition_responses=self._partitions
+                name=topic.name, topic_id=topic.topic_id, partition_responses=self.partitions
             )
         )
         return topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
 
-    def add(self, name: str | None, data: PartitionProduceData, refusal: ErrorCode | None) -> None:
-        """Append a batch to a partition of the topic, unless `refusal` rejects the request."""
-        if refusal is not None:
-            answer = refused(data.index, refusal)
-        else:
-            ready = self._validated.pop(id(data), None) if self._validated else None
-            answer, partition, needed = _append(self._ctx, name, data, self._acks, self._verified, ready)
-            if partition is not None:
-                if self._parked is None:
-                    self._parked = DelayedProduce(self._ctx.services.replicas)
-                self._parked.wait_for(partition, needed, self._acks, answer)
-        if answer.error_code != 0:
-            self._failed = True
-        self._partitions.append(answer)
+    def append_all(self, refusal: ErrorCode | None) -> ProduceResponse | Deferred | None:
+        for topic in self._request.topic_data:
+            name = self.begin(topic)
+            for data in topic.partition_data:
+                self.partitions.append(self.append(name, data, refusal))
+        return self.finish()
 
-    def finish(self, request: ProduceRequest) -> ProduceResponse | Deferred | None:
+    def append(
+        self, name: str | None, data: PartitionProduceData, refusal: ErrorCode | None
+    ) -> PartitionProduceResponse:
+        """Append a batch to a partition of the topic, unless `refusal` rejects the request."""
+        ctx, acks, index = self._ctx, self._request.acks, data.index
+        broker = ctx.services
+        if refusal is not None:
+            return refused(index, refusal)
+        ready = self._validated.pop(id(data), None) if self._validated else None
+        if name is None:
+            return refused(index, ErrorCode.UNKNOWN_TOPIC_ID)
+        partition = broker.replicas.get(name, index)
+        if partition is None:
+            return refused(index, broker.replicas.missing(name, index))
+        if name in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT_ID:
+            return refused(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        records = data.records if isinstance(data.records, bytes) else in_memory(data.records)
+        if records is None:
+            return refused(index, ErrorCode.INVALID_RECORD)
+        if self._verified:
+            error = self._verified.get((name, index))
+            if error:
+                return unverified(index, error)
+            if ctx.api_version >= _FIRST_VERSION_THAT_ADDS and not _may_begin(partition, records):
+                lost = OutOfOrderSequence("a transaction begins with sequence 0")
+                return failure(index, lost, partition.log.log_start_offset)
+        try:
+            if acks == -1 and partition.is_under_min_isr:
+                partition.check_min_isr()
+            if ready is not None and isinstance(ready, StorageError):
+                partition.counts.not_appended(ready, len(records))
+                return failure(index, ready, partition.log.log_start_offset)
+            info = partition.append(records, broker.clock.now_ms(), ctx.api_version, False, ready)
+        except (StorageError, KafkaError) as error:
+            return failure(index, error, partition.log.log_start_offset)
+        answer = PartitionProduceResponse(
+            index=index,
+            base_offset=info.first_offset,
+            log_append_time_ms=info.log_append_time,
+            log_start_offset=info.log_start_offset,
+        )
+        needed = info.last_offset + 1
+        if (partition.high_watermark if acks == -1 else partition.durable_end_offset) < needed and acks != 0:
+            if self._parked is None:
+                self._parked = DelayedProduce(broker.replicas)
+            self._parked.wait_for(partition, needed, acks, answer)
+        return answer
+
+    def finish(self) -> ProduceResponse | Deferred | None:
         """Return the response, a Deferred, or None (acks=0). Raises HungUp if an acks=0 append failed."""
-        if self._acks == 0:
+        if self._request.acks == 0:
+            for topic in self._responses:
+                for answer in topic.partition_responses:
+                    self._failed = self._failed or answer.error_code != 0
             if self._failed:
                 raise HungUp
             return None
         response = ProduceResponse(responses=self._responses)
         if self._parked is not None:
-            return self._parked.start(response, request.timeout_ms) or response
+            return self._parked.start(response, self._request.timeout_ms) or response
         return response
 
 
@@ -362,51 +414,3 @@ def _may_begin(partition: Partition, records: Buffer) -> bool:
     """
     header = read_header(records)
     return header.base_sequence <= 0 or header.producer_id in partition.log.producers.entries
-
-
-def _append(
-    ctx: RequestContext,
-    name: str | None,
-    data: PartitionProduceData,
-    acks: int,
-    verified: PartitionErrors,
-    ready: ValidatedBatches | StorageError | None,
-) -> tuple[PartitionProduceResponse, Partition | None, int]:
-    """Append a batch. Return the response, and the partition and offset to wait for if acks requires it."""
-    broker = ctx.services
-    if name is None:
-        return refused(data.index, ErrorCode.UNKNOWN_TOPIC_ID), None, 0
-    partition = broker.replicas.get(name, data.index)
-    if partition is None:
-        return refused(data.index, broker.replicas.missing(name, data.index)), None, 0
-    if is_internal(name) and ctx.client_id != ADMIN_CLIENT_ID:
-        return refused(data.index, ErrorCode.INVALID_TOPIC_EXCEPTION), None, 0
-    records = in_memory(data.records)
-    if records is None:
-        return refused(data.index, ErrorCode.INVALID_RECORD), None, 0
-    if verified:
-        error = verified.get((name, data.index))
-        if error:
-            return unverified(data.index, error), None, 0
-        if ctx.api_version >= _FIRST_VERSION_THAT_ADDS and not _may_begin(partition, records):
-            lost = OutOfOrderSequence("a transaction begins with sequence 0")
-            return failure(data.index, lost, partition.log.log_start_offset), None, 0
-    try:
-        if acks == -1:
-            partition.check_min_isr()
-        if ready is not None and isinstance(ready, StorageError):
-            partition.counts.not_appended(ready, len(records))
-            return failure(data.index, ready, partition.log.log_start_offset), None, 0
-        info = partition.append(records, broker.clock.now_ms(), ctx.api_version, validated=ready)
-    except (StorageError, KafkaError) as error:
-        return failure(data.index, error, partition.log.log_start_offset), None, 0
-    answer = PartitionProduceResponse(
-        index=data.index,
-        base_offset=info.first_offset,
-        log_append_time_ms=info.log_append_time,
-        log_start_offset=info.log_start_offset,
-    )
-    needed = info.last_offset + 1
-    if acks == 0 or (partition.high_watermark if acks == -1 else partition.durable_end_offset) >= needed:
-        return answer, None, 0
-    return answer, partition, needed

@@ -15,7 +15,7 @@ from kafka_compat.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kafka_compat.storage.errors import MessageTooLarge, NotOneBatch, ProducerError, RecordListTooLarge
-from kafka_compat.storage.records.batch import HEADER_SIZE
+from kafka_compat.storage.records.batch import HEADER_SIZE, TRANSACTIONAL_FLAG
 
 if TYPE_CHECKING:
     from kafka_compat.api.handler import RequestContext
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 MAGIC_POSITION: Final = 16
 ATTRIBUTES_LOW_BYTE: Final = 22
-_TRANSACTIONAL_FLAG: Final = 0x10
 
 _VERIFY_AGAIN: Final = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -99,7 +98,7 @@ def is_transactional(records: Records | None) -> bool:
     return (
         len(start) > ATTRIBUTES_LOW_BYTE
         and start[MAGIC_POSITION] == 2
-        and start[ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_FLAG != 0
+        and start[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_FLAG != 0
     )
 
 

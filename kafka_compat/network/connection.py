@@ -73,6 +73,10 @@ class Connection:
             session=self.session,
         )
         """The client's identity. It is replaced when the client authenticates or changes its client ID."""
+        self.header = b"\xff\xff"
+        """The client ID in the last request's header, with the fields around it, as encoded by the client."""
+        self.is_header_flexible: bool | None = False
+        """Whether `header` has tagged fields, or None if `header` is unknown."""
         self.last_active_s = monotonic()
         self.frame_started_s = 0.0
         self.closed = False
@@ -172,7 +176,7 @@ class Connection:
         if self._answer_budget.short and not reader.mid_frame and not self._limits_hold():
             self._pause_reading()
             return False
-        room = reader.room()
+        room = None if reader.partial is None else reader.room()
         data = b""
         try:
             if room is not None:
@@ -191,11 +195,27 @@ class Connection:
             return False
         self.last_active_s = now_s
         self._was_served = True
-        if room is None:
+        output, frame = self._output, None
+        if room is not None:
+            reader.filled(count)
+        elif self._held or output.unsent_bytes or output.slots or self._answer_budget.short:
             reader.received(data)
         else:
-            reader.filled(count)
-        has_more = self._serve(now_s, until_s)
+            frame = reader.received_alone(data)
+        has_more = False
+        if frame is not None:
+            self.frame_started_s = 0.0
+            if not self.dispatch(self, frame):
+                self.abort()
+        if (
+            frame is None
+            or reader.held_bytes
+            or self._charged_bytes
+            or output.unsent_bytes
+            or output.slots
+            or self._answer_budget.short
+        ):
+            has_more = self._serve(now_s, until_s)
         tls = self._tls
         # Continue reading: bytes that TLS has already read from the socket do not make the socket readable.
         return has_more or (tls is not None and tls.has_more and self._reading and not self.closed)

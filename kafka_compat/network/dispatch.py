@@ -38,6 +38,8 @@ HEADER_BYTES: Final = 10
 """Size in bytes of the API key, version, correlation ID, and client ID length."""
 SHORT_HEADER_BYTES: Final = 8
 """Size in bytes of the header without a client ID."""
+_KEPT_HEADER_END_MAX: Final = 1024
+"""Maximum size in bytes of a header that the connection keeps, to recognize it in its next request."""
 
 
 class AwaitedSlot(Slot):
@@ -69,7 +71,67 @@ class Dispatcher:
     def dispatch(self, connection: Connection, frame: Frame) -> bool:
         """Serve one frame. Return False if the connection must be closed."""
         try:
-            return self._dispatch(connection, frame)
+            size_bytes = len(frame)
+            if size_bytes < HEADER_BYTES:
+                raise MalformedRequest(f"the header has only {size_bytes} bytes")
+            if IS_COMPILED:
+                key, version, correlation_id, client_id_length = _fixed_header(frame)
+            else:
+                key, version, correlation_id, client_id_length = _HEADER.unpack_from(frame)
+            calls = self._calls
+            api = calls.apis.get(key) or calls.api(key)
+            if api is None:
+                raise MalformedRequest(f"API key {key} is not supported")
+            if not api.min_version <= version <= api.max_version:
+                if key == ApiKey.API_VERSIONS:
+                    # Use version 0 for an unknown version (KIP-511), so that the client can choose another.
+                    result = calls.serve(
+                        api, connection.caller, 0, None, size_bytes, connection.last_active_s
+                    )
+                    return self._answer(connection, api, 0, correlation_id, result)
+                raise MalformedRequest(f"{api.key.name} version {version} is not supported")
+            is_flexible = version >= api.first_flexible_version
+            header = connection.header
+            position = SHORT_HEADER_BYTES + len(header)
+            if (
+                frame[SHORT_HEADER_BYTES:position] != header
+                or is_flexible is not connection.is_header_flexible
+                or api.has_short_header
+            ):
+                position = _read_client_id(connection, frame, api, version, client_id_length)
+            began_s = 0.0 if calls.stages is None else time.perf_counter()
+            try:
+                request = api.decode(version, frame, position)
+            except TooLong:
+                deferred = Deferred(is_serial=True)
+                self._answer(connection, api, version, correlation_id, deferred)
+                work = self._serve_long(connection, api, version, _kept(frame), position, began_s, deferred)
+                task = asyncio.ensure_future(work)
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+                return True
+            response = calls.serve(
+                api,
+                connection.caller,
+                version,
+                request,
+                size_bytes,
+                connection.last_active_s,
+                began_s,
+                isinstance(frame, bytes),
+            )
+            if type(response) is not api.response_class:
+                return self._answer(connection, api, version, correlation_id, response)
+            # Inline the part of `_answer` that handles an available response, for speed.
+            try:
+                parts = api.encode(version, correlation_id, response)
+            except TooLong:
+                slot = AwaitedSlot(self, connection, api, version, correlation_id)
+                connection.add_slot(slot)
+                self._encode_long(slot, response, None)
+                return True
+            connection.respond(parts)
+            return True
         except HungUp:
             return False
         except MalformedRequest as error:
@@ -77,62 +139,6 @@ class Dispatcher:
         except Exception:
             log.exception("Closed the connection from %s: a request failed", connection.peer_host)
         return False
-
-    def _dispatch(self, connection: Connection, frame: Frame) -> bool:
-        if len(frame) < HEADER_BYTES:
-            raise MalformedRequest(f"the header has only {len(frame)} bytes")
-        key, version, correlation_id, client_id_length = _fixed_header(frame)
-        calls = self._calls
-        api = calls.apis.get(key) or calls.api(key)
-        if api is None:
-            raise MalformedRequest(f"API key {key} is not supported")
-        if not api.min_version <= version <= api.max_version:
-            if key == ApiKey.API_VERSIONS:
-                # Use version 0 for an unknown version (KIP-511), so that the client can choose another.
-                result = calls.call(connection.caller, key, 0, None, len(frame), connection.last_active_s)
-                return self._answer(connection, api, 0, correlation_id, result)
-            raise MalformedRequest(f"{api.key.name} version {version} is not supported")
-        client_id: str | None = None
-        position = SHORT_HEADER_BYTES
-        if version > 0 or not api.has_short_header:
-            is_flexible = version >= api.first_flexible_version
-            client_id, position = decode_client_id(frame, HEADER_BYTES, client_id_length, is_flexible)
-        caller = connection.caller
-        if client_id != caller.client_id:
-            caller = connection.caller = caller.with_client_id(client_id)
-        began_s = 0.0 if calls.stages is None else time.perf_counter()
-        try:
-            request = api.decode(version, frame, position)
-        except TooLong:
-            deferred = Deferred(is_serial=True)
-            self._answer(connection, api, version, correlation_id, deferred)
-            work = self._serve_long(connection, api, version, _kept(frame), position, began_s, deferred)
-            task = asyncio.ensure_future(work)
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-            return True
-        response = calls.call(
-            caller,
-            key,
-            version,
-            request,
-            len(frame),
-            connection.last_active_s,
-            began_s,
-            isinstance(frame, bytes),
-        )
-        if type(response) is not api.response_class:
-            return self._answer(connection, api, version, correlation_id, response)
-        # Inline the part of `_answer` that handles an available response, for speed.
-        try:
-            parts = api.encode(version, correlation_id, response)
-        except TooLong:
-            slot = AwaitedSlot(self, connection, api, version, correlation_id)
-            connection.add_slot(slot)
-            self._encode_long(slot, response, None)
-            return True
-        connection.respond(parts)
-        return True
 
     def refusal(self, connection: Connection, frame: Frame, error: KafkaError) -> list[Part] | None:
         """Return the response to a request rejected with `error`, or None if it gets no response."""
@@ -172,7 +178,7 @@ class Dispatcher:
                 request = await calls.codec_thread.run(api.decode_long, version, frame, position)
             finally:
                 budget.change(-size_bytes)
-            result = calls.call(caller, api.key, version, request, size_bytes, arrived_s, began_s)
+            result = calls.serve(api, caller, version, request, size_bytes, arrived_s, began_s)
         except BaseException as error:
             deferred.hang_up()
             if isinstance(error, MalformedRequest):
@@ -286,10 +292,26 @@ def _kept(frame: Frame) -> Frame:
     return memoryview(bytearray(frame))
 
 
+def _read_client_id(
+    connection: Connection, frame: Frame, api: Api, version: int, client_id_length: int
+) -> int:
+    """Read the client ID of a request, and return the position of its body."""
+    client_id: str | None = None
+    position = SHORT_HEADER_BYTES
+    connection.is_header_flexible = None
+    if version > 0 or not api.has_short_header:
+        is_flexible = version >= api.first_flexible_version
+        client_id, position = decode_client_id(frame, HEADER_BYTES, client_id_length, is_flexible)
+        if position <= _KEPT_HEADER_END_MAX:
+            connection.header = bytes(frame[SHORT_HEADER_BYTES:position])
+            connection.is_header_flexible = is_flexible
+    if client_id != connection.caller.client_id:
+        connection.caller = connection.caller.with_client_id(client_id)
+    return position
+
+
 def _fixed_header(frame: Frame) -> tuple[int, int, int, int]:
     """Return the API key, version, correlation ID, and length of the client ID of a request."""
-    if not IS_COMPILED:
-        return _HEADER.unpack_from(frame)
     start = frame if isinstance(frame, bytes) else bytes(frame[:HEADER_BYTES])
     return (
         int(read_i16_be(start, 0)),

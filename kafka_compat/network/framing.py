@@ -52,13 +52,13 @@ class FrameReader:
         "_given",
         "_kept_bytes",
         "_need",
-        "_partial",
         "_position",
         "_source",
         "_spare",
         "held_bytes",
         "max_frame_bytes",
         "min_frame_bytes",
+        "partial",
     )
 
     def __init__(self, max_frame_bytes: int) -> None:
@@ -71,8 +71,8 @@ class FrameReader:
         self._source = b""
         self._position = 0
         self._kept_bytes = 0
-        # The incomplete frame after these bytes, with its size prefix: partial[:filled] of `need` bytes.
-        self._partial: bytearray | None = None
+        self.partial: bytearray | None = None
+        """The incomplete frame after these bytes, with its size prefix: partial[:filled] of `need` bytes."""
         self._filled = 0
         self._need = 0
         self._given = memoryview(b"")
@@ -82,7 +82,7 @@ class FrameReader:
         """Return the buffer for the next bytes of an incomplete frame, or None if no frame is incomplete.
         Call this method only if `unserved` is false.
         """
-        partial = self._partial
+        partial = self.partial
         if partial is None:
             return None
         if self._filled == len(partial):
@@ -99,22 +99,30 @@ class FrameReader:
         self._source = data
         self._position = 0
 
+    def received_alone(self, data: bytes) -> Frame | None:
+        """Process bytes like `received`, or return their frame if they are exactly one, as in most reads."""
+        size_bytes = len(data) - 4
+        if self.min_frame_bytes <= size_bytes <= self.max_frame_bytes and read_i32_be(data, 0) == size_bytes:
+            return data[4:]
+        self.received(data)
+        return None
+
     @property
     def mid_frame(self) -> bool:
         """Whether only part of a frame has been received."""
-        return self._partial is not None and self._filled < self._need
+        return self.partial is not None and self._filled < self._need
 
     @property
     def wants_bytes(self) -> int:
         """Number of bytes to allocate for more of the incomplete frame, or 0 if its buffer has room."""
-        partial = self._partial
+        partial = self.partial
         if partial is None or self._filled < len(partial) or self._filled == self._need:
             return 0
         return self._step_bytes(len(partial))
 
     def grow(self) -> None:
         """Allocate the memory that the incomplete frame needs."""
-        partial = self._partial
+        partial = self.partial
         assert partial is not None
         # Release the view, because a bytearray with views cannot grow.
         self._given.release()
@@ -129,9 +137,7 @@ class FrameReader:
     @property
     def unserved(self) -> bool:
         """Whether `next_frame` has bytes to process, even if they are an incomplete frame."""
-        return self._position < len(self._source) or (
-            self._partial is not None and self._filled == self._need
-        )
+        return self._position < len(self._source) or (self.partial is not None and self._filled == self._need)
 
     def next_frame(self) -> Frame | None:
         """Return a frame's body, or None if it is incomplete. Raises InvalidFrame for an invalid size."""
@@ -151,8 +157,8 @@ class FrameReader:
             self._begin(source[position:], 4 + size)
         elif end > position:
             self._begin(source[position:], 4)
-        elif self._partial is not None and self._filled == self._need:
-            return self._finish(self._partial)
+        elif self.partial is not None and self._filled == self._need:
+            return self._finish(self.partial)
         self._drop_source()
         return None
 
@@ -173,7 +179,7 @@ class FrameReader:
     def close(self) -> None:
         """Release all memory. The reader cannot be used afterwards."""
         self.release_spare()
-        self._partial = None
+        self.partial = None
         self._source = b""
         self._position = 0
         self._given = memoryview(b"")
@@ -198,12 +204,12 @@ class FrameReader:
         # Write through a view: assigning to a slice of a bytearray would copy the bytes first.
         with memoryview(partial) as view:
             view[: len(head)] = head
-        self._partial = partial
+        self.partial = partial
         self._filled = len(head)
         self._need = need
 
     def _finish(self, partial: bytearray) -> Frame | None:
-        self._partial = None
+        self.partial = None
         if self._need == 4:
             # The size prefix arrived in parts and is now complete.
             self.held_bytes -= 4

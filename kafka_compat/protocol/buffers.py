@@ -74,6 +74,8 @@ def array_layouts(code: str) -> tuple[Struct, ...]:
 
 def uvarint(value: int) -> bytes:
     """Encode a non-negative `value` as an unsigned varint."""
+    if 1 << 14 <= value < 1 << 21:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -88,11 +90,12 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
     while True:
         byte = buffer[position]
         position += 1
-        value |= (byte & 0x7F) << shift
         if byte < 0x80:
+            value |= byte << shift
             if value > 0xFFFFFFFF:
                 raise ValueError("an unsigned varint above 32 bits")
             return value, position
+        value |= (byte & 0x7F) << shift
         shift += 7
         if shift > 28:
             raise ValueError("an unsigned varint longer than five bytes")

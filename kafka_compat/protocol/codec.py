@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import BuiltinFunctionType
 from typing import Any, Final, TypeVar, cast
 
@@ -98,9 +98,14 @@ def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> byte
     not fit; KafkaError(UNSUPPORTED_VERSION) if the class does not have this version; and TooLong if its
     arrays have more than `elements_max` elements.
     """
-    parts: list[Records] = []
-    _run_encoder(_encoder(message, version), message, version, parts.append, parts.append, elements_max)
-    return b"".join(cast(list[bytes], parts))
+    parts: list[Any] = []
+    cls = type(message)
+    encode_to = cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
+    try:
+        encode_to(message, parts.append, parts.append, elements_max)
+    except _ENCODING_ERRORS as error:
+        raise ValueError(_why_not_encoded(message, version, error)) from error
+    return b"".join(parts)
 
 
 def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -> list[Records]:
@@ -108,7 +113,7 @@ def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -
 
     Each slice is a separate list element, between the bytes before and after it.
     """
-    parts: list[Records] = []
+    parts: list[Any] = []
     alone: list[int] = []  # Indexes of the parts that are not joined with adjacent parts.
 
     def write_records(value: Records) -> None:
@@ -116,14 +121,19 @@ def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -
             alone.append(len(parts))
         parts.append(value)
 
-    _run_encoder(_encoder(message, version), message, version, parts.append, write_records, elements_max)
+    cls = type(message)
+    encode_to = cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
+    try:
+        encode_to(message, parts.append, write_records, elements_max)
+    except _ENCODING_ERRORS as error:
+        raise ValueError(_why_not_encoded(message, version, error)) from error
     joined: list[Records] = []
     start = 0
     for index in alone:
-        joined += (b"".join(cast(list[bytes], parts[start:index])), parts[index])
+        joined += (b"".join(parts[start:index]), parts[index])
         start = index + 1
     if start < len(parts):
-        joined.append(b"".join(cast(list[bytes], parts[start:])))
+        joined.append(b"".join(parts[start:]))
     return joined
 
 
@@ -149,8 +159,11 @@ def encode_long(message: object, version: int) -> list[Records]:
             alone.append((len(joined), value))
 
     cls = type(message)
-    encoder = cls.__encoders__.get(~version) or _interruptible_encoder(cls, version)  # type: ignore[attr-defined]
-    _run_encoder(encoder, message, version, write, write_records, UNBOUNDED)
+    encode_to = cls.__encoders__.get(~version) or _interruptible_encoder(cls, version)  # type: ignore[attr-defined]
+    try:
+        encode_to(message, write, write_records, UNBOUNDED)
+    except _ENCODING_ERRORS as error:
+        raise ValueError(_why_not_encoded(message, version, error)) from error
     whole = memoryview(joined)
     parts: list[Records] = []
     start = 0
@@ -182,20 +195,6 @@ def encode_versioned(message: object, version: int) -> bytes:
     return _VERSION.pack(version) + encode(message, version)
 
 
-def _run_encoder(
-    encoder: Any,
-    message: object,
-    version: int,
-    write: Callable[[Records], None],
-    write_records: Callable[[Records], None],
-    elements_max: int,
-) -> None:
-    try:
-        encoder(message, write, write_records, elements_max)
-    except _ENCODING_ERRORS as error:
-        raise ValueError(_why_not_encoded(cast(Message, message), version, error)) from error
-
-
 def _decodable(buffer: Buffer) -> bytes | memoryview:
     return bytes(buffer) if len(buffer) <= COPIED_BYTES_MAX else memoryview(buffer)
 
@@ -215,11 +214,6 @@ def _new_decoder(cls: type, version: int, key: int) -> Any:
         decoder = _interruptible_decoder(cls, version)
     cls.__decoders__[key] = decoder  # type: ignore[attr-defined]
     return decoder
-
-
-def _encoder(message: object, version: int) -> Any:
-    cls = type(message)
-    return cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
 
 
 def _new_encoder(cls: type, version: int) -> Any:
@@ -271,11 +265,11 @@ def _why_not_decoded(cls: type, version: int, buffer: Buffer, position: int, err
     return f"{cls.__name__} v{version}: {error}"
 
 
-def _why_not_encoded(message: Message, version: int, error: Exception) -> str:
+def _why_not_encoded(message: object, version: int, error: Exception) -> str:
     from kafka_compat.protocol.interpreter import Refused, interpret_encode
 
     try:
-        interpret_encode(message, version)
+        interpret_encode(cast(Message, message), version)
     except Refused as refused:
         return f"v{version} {refused}"
     return f"{type(message).__name__} v{version}: {error}"

@@ -116,9 +116,7 @@ class DecoderSource(Source):
         elif wire_type.code:
             self.fixed(target, wire_type.code)
         else:
-            length = self.length("h" if wire_type.name == "string" else "i", nullable, target)
-            if self.flexible and wire_type.name == "string":
-                self.line(f"    if n > {STRING_BYTES_MAX + 1}: raise ValueError")
+            length = self.length("h" if wire_type.name == "string" else "i", nullable, target, wire_type.name)
             self.line(f"    e = p + {length}")
             self.line("    if e > end: raise ValueError")
             if wire_type.name == "bytes":
@@ -140,15 +138,25 @@ class DecoderSource(Source):
             return "b[p:e]"
         return f"bytes(b[p:e]) if n < {buffers.STEP_BYTES} else copy_in_steps(b, p, e)"
 
-    def length(self, code: str, nullable: bool, target: str) -> str:
-        """Generate code that reads a length or count into `n`, handles null, and ends with `else:`.
+    def length(self, code: str, nullable: bool, target: str, kind: str = "") -> str:
+        """Generate code that reads a length or count into `n`, handles null, and ends with `else:`. `kind` is
+        the type of the value.
 
         Return the expression for the length. A compact length is sent increased by one (KIP-482).
         """
         if self.flexible:
             self.fixed("n", "B")
             self.flush()
-            self.line("if n > 127: n, p = read_uvarint(b, p - 1)")
+            if kind == "records":
+                # Most lengths of records take two bytes.
+                self.line("if n > 127:")
+                self.line("    if b[p] < 128: n += (b[p] << 7) - 128; p += 1")
+                self.line("    else: n, p = read_uvarint(b, p - 1)")
+            else:
+                self.line("if n > 127:")
+                self.line("    n, p = read_uvarint(b, p - 1)")
+                if kind == "string":
+                    self.line(f"    if n > {STRING_BYTES_MAX + 1}: raise ValueError")
         else:
             self.fixed("n", code)
             self.flush()

@@ -20,7 +20,7 @@ class EncoderSource(Source):
 
     def compile(self, cls: type[Message], title: str) -> Any:
         self.names |= {
-            "size_of": buffers.size_of,
+            "IN_MEMORY": buffers.IN_MEMORY,
             "uvarint": buffers.uvarint,
             "uvarints": buffers.ONE_BYTE_UVARINTS,
             "tagged_section": buffers.tagged_section,
@@ -122,22 +122,32 @@ class EncoderSource(Source):
 
     def bytes_value(self, wire_type: Wire, nullable: bool, source: str) -> None:
         self.line(f"s = {source}")
-        plus = " + 1" if self.flexible else ""
-        size = "size_of(s)" if wire_type.name == "records" else "len(s)"
+        code = "h" if wire_type.name == "string" else "i"
         if nullable:
+            arguments, codes = list(self.arguments), self.codes
             self.line("if s is None:")
-            self.line(f"    n = {0 if self.flexible else -1}; s = b''")
+            self.depth += 1
+            if self.flexible:
+                self.codes += "x"
+            else:
+                self.fixed("-1", code)
+            self.flush()
+            self.arguments, self.codes = arguments, codes
+            self.depth -= 1
             self.line("else:")
             self.depth += 1
         if wire_type.name == "string":
             self.line("s = s.encode()")
-        self.line(f"n = {size}{plus}")
+        size = "len(s)"
+        if wire_type.name == "records":
+            size = "(len(s) if isinstance(s, IN_MEMORY) else s.size_bytes)"
+        self.line(f"n = {size}{' + 1' if self.flexible else ''}")
         if wire_type.name == "bytes":
             self.spend(f"n >> {KIB_SHIFT}")
+        self.length(code)
+        self.line(f"{'write_records' if wire_type.name == 'records' else self.write}(s)")
         if nullable:
             self.depth -= 1
-        self.length("h" if wire_type.name == "string" else "i")
-        self.line(f"{'write_records' if wire_type.name == 'records' else self.write}(s)")
 
     def length(self, code: str) -> None:
         """Generate code that writes `n`. In flexible versions, `n` is already the length plus one."""

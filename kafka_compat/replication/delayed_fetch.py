@@ -90,8 +90,8 @@ class DelayedFetch:
             replica_id,
             max_bytes,
             request.rack_id,
-            committed_only=request.isolation_level == READ_COMMITTED,
-            leader_only=self.is_follower or version < _FIRST_VERSION_FROM_FOLLOWERS,
+            request.isolation_level == READ_COMMITTED,
+            self.is_follower or version < _FIRST_VERSION_FROM_FOLLOWERS,
         )
         self._is_in_steps = False
         self._wait: DelayedRead | None = None
@@ -191,7 +191,7 @@ class DelayedFetch:
 
     def _response(self, result: ReadResult) -> FetchResponse:
         quotas, plan = self._quotas, self._plan
-        if plan.is_outdated:
+        if plan.session is not None and plan.is_outdated:
             return self._outdated()
         if result.unknown:
             result.add_unknown(is_follower=self.is_follower)

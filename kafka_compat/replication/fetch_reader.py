@@ -77,7 +77,6 @@ class FetchReader:
         replica_id: int,
         max_bytes: int,
         rack: str,
-        *,
         committed_only: bool,
         leader_only: bool,
     ) -> None:
@@ -152,7 +151,7 @@ class FetchReader:
         self, partition: Partition, target: FetchTarget, bytes_left: int, may_exceed: bool, is_first: bool
     ) -> tuple[PartitionData, int, bool]:
         """Return the partition's response data, the size of its records, and whether to respond at once."""
-        code = partition.check_leader_epoch(target.current_leader_epoch, leader_only=self._leader_only)
+        code = partition.check_leader_epoch(target.current_leader_epoch, self._leader_only)
         replica_id = self.replica_id
         if code == _NONE and replica_id >= 0 and not partition.has_follower(replica_id):
             code = (
@@ -191,9 +190,7 @@ class FetchReader:
             upper_bound = stable_end if self._committed_only else high_watermark
         max_bytes = min(target.max_bytes, bytes_left)
         try:
-            found = log.read(
-                target.fetch_offset, max(max_bytes, 0), upper_bound=upper_bound, min_one_batch=may_exceed
-            )
+            found = log.read(target.fetch_offset, max(max_bytes, 0), upper_bound, may_exceed)
         except OffsetOutOfRange:
             return failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
         except StorageError as error:

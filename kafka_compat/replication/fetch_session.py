@@ -136,7 +136,15 @@ class FetchSession:
 class FetchPlan:
     """The partitions that a request fetches, including the partitions of its session."""
 
-    __slots__ = ("denied", "next_epoch", "session", "targets", "uses_topic_ids", "wants_session")
+    __slots__ = (
+        "denied",
+        "next_epoch",
+        "session",
+        "session_id",
+        "targets",
+        "uses_topic_ids",
+        "wants_session",
+    )
 
     def __init__(
         self,
@@ -149,6 +157,7 @@ class FetchPlan:
         self.targets = targets
         self.session = session
         """The session of an incremental request, or None for a full request."""
+        self.session_id = NO_SESSION if session is None else session.session_id
         self.next_epoch = next_epoch
         """The epoch of the next request in `session`."""
         self.wants_session = wants_session
@@ -156,10 +165,6 @@ class FetchPlan:
         self.uses_topic_ids = uses_topic_ids
         self.denied: Sequence[FetchTarget] = ()
         """The partitions of the request or its session that the client is not authorized to read."""
-
-    @property
-    def session_id(self) -> int:
-        return NO_SESSION if self.session is None else self.session.session_id
 
     @property
     def is_outdated(self) -> bool:

@@ -63,13 +63,13 @@ class Partition:
         "_monotonic_ms",
         "_moved",
         "_proposer",
-        "_under_min_isr",
         "counts",
         "durable_end_offset",
         "epoch_start_offset",
         "high_watermark",
         "in_sync",
         "is_leader",
+        "is_under_min_isr",
         "lag",
         "leader_epoch",
         "leader_id",
@@ -120,7 +120,7 @@ class Partition:
         if lag_time_max_ms is None:
             lag_time_max_ms = DEFAULT_LAG_TIME_MAX_MS
         self.in_sync = InSyncReplicas(local_id, lag_time_max_ms, self._proposer)
-        self._under_min_isr = False
+        self.is_under_min_isr = False
         self._alone = False
         """Whether this broker is leader, has no followers, and may commit. Appends then take a fast path."""
         self._flusher = flusher
@@ -179,7 +179,7 @@ class Partition:
 
     def check_min_isr(self) -> None:
         """Raise NOT_ENOUGH_REPLICAS if the ISR is too small for acks=all (min.insync.replicas)."""
-        if self._under_min_isr:
+        if self.is_under_min_isr:
             error = self.in_sync.too_few(str(self))
             self.counts.not_appended(error, 0)
             raise error
@@ -248,7 +248,7 @@ class Partition:
             if listeners:
                 listeners.notify(self)
 
-    def check_leader_epoch(self, current_leader_epoch: int, *, leader_only: bool = True) -> ErrorCode:
+    def check_leader_epoch(self, current_leader_epoch: int, leader_only: bool = True) -> ErrorCode:
         """Compare a client's leader epoch (-1 if unknown) with this replica's (KIP-320), and return an error
         code. With `leader_only`, a follower returns NOT_LEADER_OR_FOLLOWER (KIP-392).
         """
@@ -278,12 +278,7 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         try:
             info = self.log.append_as_leader(
-                data,
-                leader_epoch=self.leader_epoch,
-                now_ms=now_ms,
-                produce_version=produce_version,
-                internal=internal,
-                validated=validated,
+                data, self.leader_epoch, now_ms, produce_version, internal, validated
             )
         except (KafkaError, StorageError) as error:
             counts.refused(error, len(data))
@@ -457,13 +452,13 @@ class Partition:
     # --- progress
 
     def _isr_changed(self) -> None:
-        self._under_min_isr = self.is_leader and len(self.isr) < self.min_insync_replicas
-        self._alone = self.is_leader and not self.in_sync.followers and not self._under_min_isr
+        self.is_under_min_isr = self.is_leader and len(self.isr) < self.min_insync_replicas
+        self._alone = self.is_leader and not self.in_sync.followers and not self.is_under_min_isr
 
     def _advance(self) -> None:
         log = self.log
         end = log.log_end_offset
-        if end - log.flushed_end_offset >= self._flush_messages:
+        if end - log.flushing.end_offset >= self._flush_messages:
             self._flusher.request(log, self.flushed)
             end = max(self.durable_end_offset, log.flushed_end_offset)
         self.durable_end_offset = end
@@ -483,7 +478,7 @@ class Partition:
         self._advance()
 
     def _advance_high_watermark(self, now_ms: int) -> None:
-        if self.is_leader and not self._under_min_isr:
+        if self.is_leader and not self.is_under_min_isr:
             end = self.in_sync.committed_end(self.durable_end_offset, self.log.log_end_offset, now_ms)
             if end > self.high_watermark:
                 self._set_high_watermark(end)
@@ -497,6 +492,6 @@ class Partition:
             self._listeners.notify_soon(self)
 
     def _commit_code(self) -> ErrorCode:
-        if self._under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:
+        if self.is_under_min_isr and len(self.in_sync.maximal) < self.min_insync_replicas:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return _NONE

@@ -110,6 +110,7 @@ class Log:
     __slots__ = (
         "_clock",
         "_codec",
+        "_index_bytes",
         "_policy",
         "_reported_damage",
         "_roll_ms",
@@ -170,6 +171,7 @@ class Log:
         self.config = config
         self._segment_bytes = config.segment_bytes
         self._roll_ms = config.roll_ms
+        self._index_bytes = config.segment_index_bytes
         self._policy = policy_of(config, self.name)
         self._codec = None if config.compression_type == "producer" else NAMES[config.compression_type]
         for segment in self.segments.all:
@@ -240,12 +242,11 @@ class Log:
         """Validate batches for `append_as_leader`. May run in any thread, because it does not access the log.
         With `quick`, raises TakesLong if the validation would take more than a few milliseconds.
         """
-        return validate_batches(data, self._policy, now_ms, produce_version=produce_version, quick=quick)
+        return validate_batches(data, self._policy, now_ms, produce_version, quick)
 
     def append_as_leader(
         self,
         data: Buffer,
-        *,
         leader_epoch: int,
         now_ms: int,
         produce_version: int | None = None,
@@ -271,7 +272,7 @@ class Log:
                 )
         else:
             if validated is None:
-                validated = validate_batches(data, self._policy, now_ms, produce_version=produce_version)
+                validated = validate_batches(data, self._policy, now_ms, produce_version)
             data = validated.data
             headers = validated.headers
             checked = validated.checked
@@ -341,7 +342,10 @@ class Log:
         """
         size_bytes = len(data)
         active = self.segments.active
-        if self._must_roll(active, size_bytes, max_timestamp, end_offset, now_ms):
+        if active.size_bytes > 0 and (
+            active.size_bytes + size_bytes > self._segment_bytes
+            or active.must_roll(end_offset, max_timestamp, now_ms, self._roll_ms, self._index_bytes)
+        ):
             active = self.roll(now_ms)
         try:
             active.write(data)
@@ -376,18 +380,6 @@ class Log:
     def _check_writable(self) -> None:
         self.disk.check()
         self.truncations.check(self.name)
-
-    def _must_roll(
-        self, active: Segment, size_bytes: int, max_timestamp: int, end_offset: int, now_ms: int
-    ) -> bool:
-        if active.size_bytes == 0:
-            return False
-        return (
-            active.size_bytes + size_bytes > self._segment_bytes
-            or active.waited_ms(now_ms, max_timestamp) > self._roll_ms - active.roll_jitter_ms
-            or active.indexes_full(self.config.segment_index_bytes)
-            or not active.can_hold(end_offset)
-        )
 
     def roll(self, now_ms: int) -> Segment:
         """Close the active segment and create a new one. Raises LogDirFailure, or a RefusedForNow error if
@@ -439,7 +431,7 @@ class Log:
     # --- reads
 
     def read(
-        self, offset: int, max_bytes: int, *, upper_bound: int | None = None, min_one_batch: bool = True
+        self, offset: int, max_bytes: int, upper_bound: int | None = None, min_one_batch: bool = True
     ) -> FileSlice | None:
         """Read whole batches below `upper_bound` (default: the log end), starting with the batch that
         contains `offset`.

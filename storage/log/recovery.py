@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kafka_compat.storage.config import INT_MAX
 from kafka_compat.storage.directories import checkpoints
 from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.errors import CorruptFile, CorruptRecord
@@ -146,7 +147,7 @@ class Opening:
         try:
             for batch in scan_batches(segment.file, 0, size_bytes, segment.base_offset):
                 header = batch.header
-                if not segment.can_hold(header.last_offset):
+                if header.last_offset - segment.base_offset > INT_MAX:
                     raise CorruptRecord(f"offset {header.last_offset} does not fit into the segment")
                 segment.add_batch(header.last_offset, header.max_timestamp, header.size_bytes)
                 if header.partition_leader_epoch > self.leader_epochs.latest_epoch:

@@ -22,6 +22,11 @@ from kafka_compat.storage.records.records import read_varint, read_varlong
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
+Run = tuple[int, int, int, int, bool]
+"""Checked records: the index and the position after them, the smallest and the largest timestamp delta in ms,
+and whether any key is null.
+"""
+
 
 def scan(data: bytes, count: int, start: int = 0) -> tuple[int, int, bool]:
     """Check that `data` contains exactly `count` > 0 records of format 2 with the offset deltas 0, 1, 2, … at
@@ -32,29 +37,39 @@ def scan(data: bytes, count: int, start: int = 0) -> tuple[int, int, bool]:
     size_bytes = len(data) - start
     if count * _MIN_RECORD_BYTES > size_bytes:
         raise InvalidRecord(f"{size_bytes} bytes cannot contain {count} records")
-    state = _State(start)
     try:
         if count < _RUN_MIN or IS_COMPILED:
-            _walk(data, count, state)
+            _, position, low, high, has_null_key = _walk(data, 0, count, start)
         else:
-            _scan_many(data, count, state)
+            _, position, low, high, has_null_key = _scan_many(data, count, start)
     except IndexError:
         raise InvalidRecord("a record extends past the end of its batch") from None
-    if state.position != len(data):
-        raise InvalidRecord(f"{len(data) - state.position} bytes follow the last of {count} records")
-    return state.low, state.high, state.has_null_key
+    if position != len(data):
+        raise InvalidRecord(f"{len(data) - position} bytes follow the last of {count} records")
+    return low, high, has_null_key
 
 
-def _scan_many(body: bytes, count: int, state: _State) -> None:
-    attempt_at = 0
+def _scan_many(data: bytes, count: int, position: int) -> Run:
+    index = attempt_at = low = high = 0
+    has_null_key = False
     pause = _FIRST_PAUSE
-    while state.index < count:
-        if state.index >= attempt_at and count - state.index >= _RUN_MIN:
-            if _uniform_run(body, count, state):
-                continue
-            attempt_at = state.index + pause
-            pause *= 4
-        _walk(body, min(count, attempt_at) if state.index < attempt_at else count, state)
+    while index < count:
+        run = None
+        if index >= attempt_at and count - index >= _RUN_MIN:
+            run = _uniform_run(data, index, count, position)
+            if run is None:
+                attempt_at = index + pause
+                pause *= 4
+        if run is None:
+            run = _walk(data, index, min(count, attempt_at) if index < attempt_at else count, position)
+        stop, position, least, greatest, is_key_null = run
+        if index == 0 or least < low:
+            low = least
+        if index == 0 or greatest > high:
+            high = greatest
+        index = stop
+        has_null_key = has_null_key or is_key_null
+    return index, position, low, high, has_null_key
 
 
 IS_COMPILED: Final = isinstance(_scan_many, BuiltinFunctionType)
@@ -65,32 +80,17 @@ _RUN_MIN: Final = 8
 _FIRST_PAUSE: Final = 8
 
 
-class _State:
-    __slots__ = ("has_null_key", "high", "index", "low", "position")
-
-    def __init__(self, start: int) -> None:
-        self.index = 0
-        self.position = start
-        self.low = self.high = 0
-        """The smallest and largest timestamp deltas of the records below `index`, in ms."""
-        self.has_null_key = False
-
-    def see(self, low: int, high: int) -> None:
-        self.low = min(low, self.low) if self.index else low
-        self.high = max(high, self.high) if self.index else high
-
-
-def _walk(data: bytes, stop: int, state: _State) -> None:
-    """Check the records up to index `stop` one by one.
+def _walk(data: bytes, first_index: int, stop: int, start: int) -> Run:
+    """Check the records from `first_index`, at the position `start`, up to index `stop` one by one.
 
     Numbers of one or two bytes are decoded inline; larger numbers are decoded by a function call, which takes
     ten times as long. Positions outside the batch need no separate check, because they cause an IndexError or
     a wrong end of a record or of the batch.
     """
     # In the compiled module, these variables are C integers.
-    position: i64 = state.position
-    low: i64 = state.low
-    high: i64 = state.high
+    position: i64 = start
+    low: i64 = 0
+    high: i64 = 0
     end: i64
     byte: i64
     first: i64
@@ -99,9 +99,9 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
     delta: i64
     length: i64
     index: i64
-    null_key = state.has_null_key
+    null_key = False
     last_delta_byte: i64 = -1
-    for index in range(state.index, stop):
+    for index in range(first_index, stop):
         byte = first = data[position]
         if byte < 128:
             end = position + 1 + (byte >> 1)
@@ -133,7 +133,7 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
                     position += 2
                 else:
                     delta, position = read_varlong(data, position)
-            if index == 0:
+            if index == first_index:
                 low = high = delta
             elif delta > high:
                 high = delta
@@ -179,8 +179,7 @@ def _walk(data: bytes, stop: int, state: _State) -> None:
             position = _check_headers(data, position, end, index)
         if position != end:
             raise InvalidRecord(f"the content of record {index} does not match its length")
-    state.index = stop
-    state.position, state.low, state.high, state.has_null_key = position, low, high, null_key
+    return stop, position, low, high, null_key
 
 
 def _check_offset(data: bytes, position: int, index: int) -> int:
@@ -219,18 +218,19 @@ _SECOND_OF_TWO: Final = b"".join([bytes((value,)) * 64 for value in range(128)])
 _SECOND_OF_THREE: Final = b"".join([bytes((value,)) * 64 for value in _CONTINUED])
 
 
-def _uniform_run(data: bytes, count: int, state: _State) -> bool:
-    """Check the next records at once. Return False, with `state` unchanged, if too few have the same form."""
-    start, index = state.position, state.index
+def _uniform_run(data: bytes, index: int, count: int, start: int) -> Run | None:
+    """Check the records from `index`, at the position `start`, at once, as far as they have the same form, up
+    to index `count`. Return None if these are too few.
+    """
     # First compare the length of the next record: this check is cheap and nearly always decisive.
     length, position = read_varint(data, start)
     size = position - start + length
     if length < 0 or data[start + size : position + size] != data[start:position]:
-        return False
+        return None
     timestamp_at = position + 1
     wide = data[timestamp_at] > 127
     if wide and data[timestamp_at + 1] > 127:
-        return False
+        return None
     offset_at = timestamp_at + 1 + wide
     # End the run at the end of the precomputed offset delta columns.
     block = index & ~8191
@@ -242,46 +242,46 @@ def _uniform_run(data: bytes, count: int, state: _State) -> bool:
         third = bytes((block >> 13,)) * 8192
         offset_columns, stop_index = [_FIRST_OF_MORE, _SECOND_OF_THREE, third], block + 8192
     else:
-        return False
+        return None
     key_at = offset_at + len(offset_columns)
     columns = _number_columns(data, key_at, start + size)
     if columns is None:
-        return False
+        return None
     columns += range(start, position)
 
     run = min(stop_index, count) - index
     run = min(run, (len(data) - start) // size)
+    stop = start + run * size
     for first in columns:
-        values = data[first : first + run * size : size]
-        if values != data[first : first + 1] * run:
-            run -= len(values.lstrip(data[first : first + 1]))
+        values = data[first:stop:size]
+        if values != values[:1] * run:
+            run -= len(values.lstrip(values[:1]))
             if run < _RUN_MIN:
-                return False
+                return None
+            stop = start + run * size
+    values = data[timestamp_at:stop:size]
     if wide:
-        lows = data[timestamp_at : timestamp_at + run * size : size]
-        highs = data[timestamp_at + 1 : timestamp_at + 1 + run * size : size]
-        if lows.strip(_CONTINUED) or not highs.isascii():
-            return False
-        low, high = _wide_extremes(lows, highs)
+        highs = data[timestamp_at + 1 : stop : size]
+        if values.strip(_CONTINUED) or not highs.isascii():
+            return None
+        low, high = _wide_extremes(values, highs)
+    elif values == values[:1] * run:
+        low = high = (values[0] >> 1) ^ -(values[0] & 1)
     else:
-        values = data[timestamp_at : timestamp_at + run * size : size]
         if not values.isascii():
             run -= len(values.lstrip(_ASCII))
             if run < _RUN_MIN:
-                return False
+                return None
+            stop = start + run * size
             values = values[:run]
         low, high = _extremes(values)
     at = index - block
     for column in offset_columns:
-        if data[offset_at : offset_at + run * size : size] != column[at : at + run]:
-            return False
+        if data[offset_at:stop:size] != column[at : at + run]:
+            return None
         offset_at += 1
-    state.see(low, high)
     # An odd first byte means that the length is negative and the key is null.
-    state.has_null_key |= data[key_at] & 1 != 0
-    state.position = start + run * size
-    state.index = index + run
-    return True
+    return index + run, stop, low, high, data[key_at] & 1 != 0
 
 
 def _number_columns(data: bytes, key_at: int, end: int) -> list[int] | None:
@@ -289,10 +289,16 @@ def _number_columns(data: bytes, key_at: int, end: int) -> list[int] | None:
 
     Return None if the fields do not end at the record's end. `_walk` then reports the error.
     """
-    length, position = read_varint(data, key_at)
-    columns = list(range(key_at, position))
-    if length > 0:
-        position += length
+    columns = [key_at]
+    length = data[key_at]
+    position = key_at + 1
+    if length > 127:
+        length, position = read_varint(data, key_at)
+        columns += range(key_at + 1, position)
+        if length > 0:
+            position += length
+    elif not length & 1:
+        position += length >> 1
     before = position
     length, position = read_varint(data, position)
     columns += range(before, position)

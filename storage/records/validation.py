@@ -166,7 +166,6 @@ def validate_batches(
     data: Buffer,
     policy: AppendPolicy,
     now_ms: int,
-    *,
     produce_version: int | None = None,
     quick: bool = False,
 ) -> ValidatedBatches:

@@ -24,12 +24,14 @@ class OffsetIndex:
     is added before its offset, and removed after its offset.
     """
 
-    __slots__ = ("_offsets", "_positions", "base_offset")
+    __slots__ = ("_offsets", "_positions", "base_offset", "size_bytes")
 
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
         self._offsets = array("I")
         self._positions = array("I")
+        self.size_bytes = 0
+        """Size of all entries in bytes."""
 
     @classmethod
     def decode(cls, base_offset: int, content: bytes, log_size_bytes: int) -> OffsetIndex:
@@ -52,10 +54,11 @@ class OffsetIndex:
         if positions and positions[-1] >= log_size_bytes:
             raise CorruptFile(f"the index at {base_offset} points past the end of its log")
         index._offsets, index._positions = offsets, positions
+        index.size_bytes = len(offsets) * ENTRY_SIZE_BYTES
         return index
 
     def encode(self) -> bytes:
-        fields = array("I", bytes(len(self) * ENTRY_SIZE_BYTES))
+        fields = array("I", bytes(self.size_bytes))
         fields[0::2] = self._offsets
         fields[1::2] = self._positions
         if sys.byteorder == "little":
@@ -65,14 +68,11 @@ class OffsetIndex:
     def __len__(self) -> int:
         return len(self._offsets)
 
-    @property
-    def size_bytes(self) -> int:
-        return len(self._offsets) * ENTRY_SIZE_BYTES
-
     def append(self, last_offset: int, position: int) -> None:
         """Add an entry for the batch at `position`. `last_offset` must be above all earlier last offsets."""
         self._positions.append(position)
         self._offsets.append(last_offset - self.base_offset)
+        self.size_bytes += ENTRY_SIZE_BYTES
 
     def position_at_or_before(self, offset: int) -> int:
         """Return the last indexed position whose batch ends at or before `offset`, or 0 if there is none."""
@@ -95,3 +95,4 @@ class OffsetIndex:
         at = bisect_right(self._positions, size_bytes - 1)
         self._offsets = self._offsets[:at]
         self._positions = self._positions[:at]
+        self.size_bytes = at * ENTRY_SIZE_BYTES

@@ -328,21 +328,26 @@ class Segment:
             self._first_timestamp = read_header(self.file.pread(HEADER_SIZE, 0)).max_timestamp
         return self._first_timestamp
 
-    def waited_ms(self, now_ms: int, message_timestamp: int) -> int:
-        """Return the segment's age in ms, by record timestamps or, if there are none, by creation time."""
-        first = self.first_timestamp
-        if first is not None and first >= 0:
-            return message_timestamp - first
-        return now_ms - self.created_ms
-
-    def indexes_full(self, index_size_bytes: int) -> bool:
-        """Whether an index has no room for another entry within segment.index.bytes."""
+    def must_roll(
+        self, last_offset: int, max_timestamp: int, now_ms: int, roll_ms: int, index_size_bytes: int
+    ) -> bool:
+        """Whether this segment, which is not empty, is too old for batches up to `last_offset` (by record
+        timestamps or, if there are none, by creation time), or its indexes have no room for their entry.
+        """
+        first = self.first_timestamp if self._first_timestamp is None else self._first_timestamp
+        if first is None or first < 0:
+            age_ms = now_ms - self.created_ms
+        else:
+            age_ms = max_timestamp - first
+        if age_ms > roll_ms - self.roll_jitter_ms:
+            return True
+        offset_index, time_index = self._indexes.offset_index, self._indexes.time_index
+        if offset_index is None or time_index is None:
+            offset_index, time_index = self._load_indexes()
         limit = index_size_bytes - 12
-        return self.offset_index.size_bytes > limit or self.time_index.size_bytes > limit
-
-    def can_hold(self, last_offset: int) -> bool:
-        """Whether `last_offset`, relative to the base offset, fits in the 4-byte offset of an index entry."""
-        return last_offset - self.base_offset <= INT_MAX
+        if offset_index.size_bytes > limit or time_index.size_bytes > limit:
+            return True
+        return last_offset - self.base_offset > INT_MAX
 
     # --- lookup
 

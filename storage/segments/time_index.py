@@ -49,11 +49,13 @@ class TimeIndex:
     Another thread may look up entries while the owner appends or truncates.
     """
 
-    __slots__ = ("_entries", "base_offset", "last_timestamp")
+    __slots__ = ("_entries", "base_offset", "last_timestamp", "size_bytes")
 
     def __init__(self, base_offset: int, entries: bytes = b"") -> None:
         self.base_offset = base_offset
         self._entries = bytearray(entries)
+        self.size_bytes = len(entries)
+        """Size of all entries in bytes."""
         self.last_timestamp = self._entry(len(self) - 1)[0] if entries else -1
 
     @classmethod
@@ -78,10 +80,6 @@ class TimeIndex:
         return len(self._entries) // ENTRY_SIZE_BYTES
 
     @property
-    def size_bytes(self) -> int:
-        return len(self._entries)
-
-    @property
     def last(self) -> TimestampEntry | None:
         if not self._entries:
             return None
@@ -92,6 +90,7 @@ class TimeIndex:
         """Add an entry if the timestamp is larger than the timestamp of the last entry."""
         if timestamp > self.last_timestamp:
             self._entries += _ENTRY.pack(timestamp, offset - self.base_offset)
+            self.size_bytes += ENTRY_SIZE_BYTES
             self.last_timestamp = timestamp
 
     def offset_before(self, timestamp: int) -> int:
@@ -109,6 +108,7 @@ class TimeIndex:
         self.last_timestamp = self._entry(at - 1)[0] if at else -1
         # Create a new object, because another thread may be reading the old one.
         self._entries = self._entries[: at * ENTRY_SIZE_BYTES]
+        self.size_bytes = at * ENTRY_SIZE_BYTES
 
     def _entry(self, number: int) -> tuple[int, int]:
         return _entry(self._entries, number)

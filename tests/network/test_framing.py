@@ -75,6 +75,19 @@ def test_frames_arrive_intact_however_they_are_split(
     assert reader.held_bytes == 0
 
 
+@given(body=st.binary(min_size=1, max_size=50), rest=st.binary(max_size=8), cut=st.integers(0, 60))
+def test_only_a_frame_that_arrives_alone_is_returned_at_once(body: bytes, rest: bytes, cut: int) -> None:
+    reader = FrameReader(50)
+    stream = struct.pack(">i", len(body)) + body
+    assert reader.received_alone(stream) == body
+    assert not reader.unserved
+    data = (stream + rest)[:cut]
+    if data == stream or not data:
+        return
+    assert reader.received_alone(data) is None
+    assert reader.next_frame() == (body if len(data) > len(stream) else None)
+
+
 @given(
     bodies=st.lists(st.binary(max_size=20), max_size=12),
     cuts=CUTS,

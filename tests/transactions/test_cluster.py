@@ -128,7 +128,7 @@ async def test_a_prepared_transaction_is_completed_by_the_next_coordinator(clust
         for held in broker.replicas:
             if held.topic == "topic":
                 held.min_insync_replicas = 4 if held.is_leader else 1
-                held._under_min_isr = held.is_leader
+                held.is_under_min_isr = held.is_leader
     committing = asyncio.create_task(client(producer.commit_transaction, PATIENCE_S))
     first = coordinator(cluster, "id")
     transactions = cluster.brokers[first].services.transactions

@@ -159,11 +159,11 @@ def test_an_impossible_record_count_is_rejected() -> None:
 def test_uniform_batches_use_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     walked: list[int] = []
 
-    def walk(data: bytes, stop: int, state: record_scan._State) -> None:
-        walked.append(stop - state.index)
-        plain_walk(data, stop, state)
+    def walk(data: bytes, first_index: int, stop: int, start: int) -> record_scan.Run:
+        walked.append(stop - first_index)
+        return plain_walk(data, first_index, stop, start)
 
-    plain_walk: Callable[[bytes, int, record_scan._State], None] = record_scan._walk
+    plain_walk: Callable[[bytes, int, int, int], record_scan.Run] = record_scan._walk
     monkeypatch.setattr(record_scan, "_walk", walk)
     body = b"".join(record(index, index // 20, 100, None, 0) for index in range(150))
     assert scan(body, 150) == (0, 7, True)
