@@ -202,7 +202,7 @@ class Api:
             try:
                 parts = framer(response, correlation_id, ELEMENTS_ON_LOOP_MAX)
             except (ValueError, OverflowError):
-                pass  # The code below fails as well, and its error contains the reason.
+                parts = []  # The code below fails as well, and its error contains the reason.
         if not parts:
             if self.has_slices:
                 encoded = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
