@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from uuid import UUID
+from typing import TYPE_CHECKING
 
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicState
 from kafka_compat.coordination.store.metadata_store import Create, Operation, SetData
 from kafka_compat.metadata.cache import PartitionMetadata
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 FIRST_EPOCH = 0
 FIRST_CONTROLLER_EPOCH = 1
@@ -53,8 +56,10 @@ def describe_partitions(replicas: Mapping[int, tuple[int, ...]]) -> tuple[Partit
     )
 
 
-def new_topic_id() -> UUID:
+def new_topic_id() -> "UUID":
     """Return a random topic ID. Its text never begins with a dash, which tools would parse as an option."""
+    from uuid import UUID
+
     while True:
         topic_id = UUID(bytes=os.urandom(16), version=4)
         if not znodes.encode_topic_id(topic_id).startswith("-"):

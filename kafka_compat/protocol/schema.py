@@ -21,17 +21,16 @@ import operator
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast, dataclass_transform, overload
-from uuid import UUID
 
 from kafka_compat.protocol.buffers import Records
 from kafka_compat.protocol.versions import ALL, NONE, Versions, parse_versions
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kafka_compat.protocol.api_keys import ApiKey
 
 T = TypeVar("T")
-
-ZERO_UUID = UUID(int=0)
 
 
 class Wire(NamedTuple):
@@ -55,7 +54,7 @@ Int32 = Annotated[int, Wire("int32", "i")]
 UInt32 = Annotated[int, Wire("uint32", "I")]
 Int64 = Annotated[int, Wire("int64", "q")]
 Float64 = Annotated[float, Wire("float64", "d")]
-Uuid = Annotated[UUID, Wire("uuid", "16s")]
+Uuid = Annotated["UUID", Wire("uuid", "16s")]
 String = Annotated[str, Wire("string")]
 NullableString = Annotated[str | None, Wire("string")]
 Bytes = Annotated[bytes, Wire("bytes")]

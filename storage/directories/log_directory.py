@@ -38,7 +38,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID
 
 from kafka_compat.storage.directories import checkpoints, log_summaries
 from kafka_compat.storage.directories.deletions import Deletions
@@ -53,6 +52,8 @@ from kafka_compat.storage.errors import DirectoryExists, NotSettled, RefusedForN
 from kafka_compat.storage.filesystem import Filesystem, is_temporary
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kafka_compat.storage.clock import Clock
     from kafka_compat.storage.config import LogConfig
     from kafka_compat.storage.directories.checkpoints import TopicPartition

@@ -18,12 +18,13 @@ from collections.abc import Iterable
 from functools import lru_cache
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID
 
 from kafka_compat.storage.errors import CorruptFile
 from kafka_compat.storage.log.leader_epochs import EpochEntry
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kafka_compat.storage.directories.checkpoints import TopicPartition
     from kafka_compat.storage.log.log import Log
 
@@ -108,6 +109,8 @@ def decode(line: str) -> LogSummary:
 
 @lru_cache(256)
 def _topic_id(text: str) -> UUID | None:
+    from uuid import UUID
+
     return None if text == _NONE else UUID(hex=text)
 
 
