@@ -24,7 +24,7 @@ _CODECS = {
     "FetchResponse": {"frame": 11, "decode": 13},
     "MetadataRequest": {"decode": 4},
     "MetadataResponse": {"frame": 4},
-    "ApiVersionsRequest": {"decode": 3},
+    "ApiVersionsRequest": {"decode": 0},
     "ApiVersionsResponse": {"frame": 0},
 }
 """The lowest version of each generated codec. Recent clients and followers use these versions. A "frame"

@@ -15,8 +15,6 @@ The decorators turn the class into a slotted class with a keyword-only construct
 default. Nothing is compiled here: see `kafka_compat.protocol.codec`.
 """
 
-from __future__ import annotations
-
 import operator
 import types
 from collections.abc import Callable
@@ -43,7 +41,7 @@ class Wire(NamedTuple):
 class ArrayOf(NamedTuple):
     """An array whose elements all have the same type."""
 
-    element: WireType
+    element: "WireType"
 
 
 Bool = Annotated[bool, Wire("bool", "?")]
@@ -72,7 +70,7 @@ class FieldSpec(NamedTuple):
     """
 
     name: str
-    type: WireType
+    type: "WireType"
     versions: Versions
     nullable: Versions
     tag: int | None
@@ -80,21 +78,25 @@ class FieldSpec(NamedTuple):
     factory: Callable[[], Any] | None
 
 
-class Schema(NamedTuple):
+class Schema:
     """The parameters of a message's decorator. `api_key` is None for versioned records."""
 
-    kind: str
-    api_key: int | None
-    versions: Versions
-    flexible: Versions
+    def __init__(self, kind: str, api_key: int | None, versions: Versions, flexible: Versions) -> None:
+        self.kind = kind
+        self.api_key = api_key
+        self.versions = versions
+        self.flexible = flexible
 
 
-class _Field(NamedTuple):
-    versions: str
-    nullable: str
-    tag: int | None
-    default: Any
-    factory: Callable[[], Any] | None
+class _Field:
+    def __init__(
+        self, versions: str, nullable: str, tag: int | None, default: Any, factory: Callable[[], Any] | None
+    ) -> None:
+        self.versions = versions
+        self.nullable = nullable
+        self.tag = tag
+        self.default = default
+        self.factory = factory
 
 
 @overload
@@ -172,13 +174,13 @@ def struct(cls: type[T]) -> type[T]:
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
-def request(api_key: ApiKey, *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
+def request(api_key: "ApiKey", *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
     """Define a class as the body of a request. `versions` may exceed the versions that the broker serves."""
     return _message(Schema("request", int(api_key), parse_versions(versions), parse_versions(flexible)))
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
-def response(api_key: ApiKey, *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
+def response(api_key: "ApiKey", *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
     """Define a class as the body of a response."""
     return _message(Schema("response", int(api_key), parse_versions(versions), parse_versions(flexible)))
 

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kafka_compat.error_mapping import code_of
 from kafka_compat.long_work import LongWork, Steps, batched
@@ -46,11 +46,12 @@ PARTITIONS_PER_CHECKPOINT_MS = 10
 """Number of partitions that add 1 ms to the checkpoint interval. Each checkpoint contains all partitions."""
 
 
-class _Job(NamedTuple):
+class _Job:
     """A periodic job. `run` gets the time of day in ms, and does the work or returns a generator of steps."""
 
-    run: Callable[[int], Steps[None] | None]
-    interval_ms: int
+    def __init__(self, run: Callable[[int], Steps[None] | None], interval_ms: int) -> None:
+        self.run = run
+        self.interval_ms = interval_ms
 
 
 class Maintenance:

@@ -37,7 +37,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kafka_compat.storage.directories import checkpoints, log_summaries
 from kafka_compat.storage.directories.deletions import Deletions
@@ -73,13 +73,14 @@ _REPLACED = (
 )
 
 
-class _PendingTruncation(NamedTuple):
+class _PendingTruncation:
     """A truncation that has not been applied to the files. In memory, the log already ends at `offset`."""
 
-    key: TopicPartition
-    log: Log
-    offset: int
-    truncation: Truncation
+    def __init__(self, key: TopicPartition, log: Log, offset: int, truncation: Truncation) -> None:
+        self.key = key
+        self.log = log
+        self.offset = offset
+        self.truncation = truncation
 
 
 class LogDirectory:
