@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast, dataclass_transform, overload
 
 from kafka_compat.protocol.buffers import Records
-from kafka_compat.protocol.versions import ALL, NONE, Versions, parse_versions
+from kafka_compat.protocol.versions import Versions, parse_versions
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -88,15 +88,8 @@ class Schema:
         self.flexible = flexible
 
 
-class _Field:
-    def __init__(
-        self, versions: str, nullable: str, tag: int | None, default: Any, factory: Callable[[], Any] | None
-    ) -> None:
-        self.versions = versions
-        self.nullable = nullable
-        self.tag = tag
-        self.default = default
-        self.factory = factory
+class _Field(tuple[Any, ...]):
+    """The versions, nullable versions, tag, default and factory of a field."""
 
 
 @overload
@@ -123,7 +116,7 @@ def field(
     default all, if its type permits None). `tag` makes it a tagged field, which is sent only if its value
     differs from the default.
     """
-    return _Field(versions, nullable, tag, default, default_factory)
+    return _Field((versions, nullable, tag, default, default_factory))
 
 
 class Message:
@@ -221,19 +214,17 @@ def _slotted(cls: type[T], extra: dict[str, object]) -> type[T]:
 
 def _field_spec(name: str, annotation: Any, declared: Any) -> FieldSpec:
     if not isinstance(declared, _Field):
-        declared = _Field("0+", "", None, declared, None)
+        declared = ("0+", "", None, declared, None)
+    versions, nullable, tag, default, factory = declared
     wire_type, admits_none = _wire_type(annotation)
-    versions = parse_versions(declared.versions)
-    if declared.nullable:
-        nullable = parse_versions(declared.nullable)
-    else:
-        nullable = ALL if admits_none else NONE
-    factory = declared.factory
-    default = declared.default
-    if factory is not None and declared.tag is not None:
+    if not nullable:
+        nullable = "0+" if admits_none else "none"
+    if factory is not None and tag is not None:
         default = frozen_default(factory)
         factory = None
-    return FieldSpec(name, wire_type, versions, nullable, declared.tag, default, factory)
+    return FieldSpec(
+        name, wire_type, parse_versions(versions), parse_versions(nullable), tag, default, factory
+    )
 
 
 def _wire_type(annotation: Any) -> tuple[WireType, bool]:

@@ -1,6 +1,4 @@
-"""The UUID that means "none" in messages. A separate module, so that other messages do without uuid, whose
-import takes a fiftieth of a broker's startup time.
-"""
+"""The UUID that means "none" in messages: a module of its own, because many messages do without uuid."""
 
 from uuid import UUID
 

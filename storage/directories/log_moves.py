@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.storage.directories import directory_names
 from kafka_compat.storage.directories.directory_names import DELETE_SUFFIX
@@ -32,28 +32,18 @@ if TYPE_CHECKING:
     from kafka_compat.storage.log.truncations import Truncation
 
 
-class _Switch:
+class _Switch(NamedTuple):
     """A finished move whose old partition directory is not removed yet."""
 
-    def __init__(
-        self,
-        key: TopicPartition,
-        log: Log,
-        source: LogDirectory,
-        future: Log,
-        target: LogDirectory,
-        truncations: list[Truncation],
-        due_ms: int,
-    ) -> None:
-        self.key = key
-        self.log = log
-        self.source = source
-        self.future = future
-        self.target = target
-        self.truncations = truncations
-        """Truncations of the new log, which wait until the old log cannot reappear."""
-        self.due_ms = due_ms
-        """The time, on the monotonic clock, at which the old partition directory may be deleted."""
+    key: TopicPartition
+    log: Log
+    source: LogDirectory
+    future: Log
+    target: LogDirectory
+    truncations: list[Truncation]
+    """Truncations of the new log, which wait until the old log cannot reappear."""
+    due_ms: int
+    """The time, on the monotonic clock, at which the old partition directory may be deleted."""
 
 
 class LogMoves:

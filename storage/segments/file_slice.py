@@ -1,6 +1,4 @@
-"""Records in a file, as part of a response. A broker that serves no records imports only this module of its
-package.
-"""
+"""Slices of segment files, which responses contain instead of their bytes."""
 
 from __future__ import annotations
 
