@@ -65,7 +65,7 @@ class Recovery:
         await skip_used_ids(self._store, self._metadata.local_id, max(producers, default=-1))
         deletions = await self._children(znodes.DELETE_TOPICS)
         forks = await self._children(znodes.UNFINISHED_FORKS)
-        deleted = [await self._delete(topic) for topic in [*deletions, *forks]]
+        deleted = {name: await self._delete(name) for name in [*deletions, *forks]}
         if adopts:
             await self._adopt()
         topics = await self._read_topics()
@@ -75,7 +75,7 @@ class Recovery:
         # transactions treats unknown topics as deleted, and skips their markers.
         await self._announce_leaderships(topics)
         change = self._metadata.change()
-        for topic in deleted:
+        for topic in deleted.values():
             # Report deleted topics only after groups are loaded, so that groups drop the topics' offsets.
             change.report_deleted(topic)
             topic_log.deleted(topic.name)
