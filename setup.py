@@ -90,6 +90,7 @@ COMPILED = (
     "storage/records/record_scan.py",
     "storage/records/records.py",
     "storage/records/validation.py",
+    "storage/segments/file_slice.py",
     "storage/segments/offset_index.py",
     "storage/segments/open_segments.py",
     "storage/segments/scan.py",

@@ -24,10 +24,6 @@ _NEVER_NEEDED: Final = ("tools", "pipelines", "testing")
 """Packages that a broker does not import."""
 _FILES_PER_STEP: Final = 4
 _PAUSE_S: Final = 0.002
-_DELAY_S: Final = 2.0
-"""Time between the start of a broker and the copy, which takes as much CPU time as a third of the startup. A
-broker for a short test stops before, and the first requests of any broker do not wait for the copy.
-"""
 _PYC_HEADER_BYTES: Final = 16
 
 _log = logging.getLogger(__name__)
@@ -237,7 +233,6 @@ async def keep() -> None:
         return
     descriptor = -1
     try:
-        await asyncio.sleep(_DELAY_S)
         descriptor = _nameless_file()
         keeping = KeptModules(descriptor)
         for _ in keeping.keep():

@@ -15,7 +15,6 @@ import sys
 import threading
 from collections.abc import Callable
 from typing import Protocol
-from uuid import uuid4
 
 Buffer = bytes | bytearray | memoryview
 
@@ -312,7 +311,7 @@ class RealFilesystem:
 
 def temporary_name(path: str) -> str:
     """Return a unique name for a file that will replace `path`."""
-    return f"{path}.{uuid4().hex}{TEMPORARY_SUFFIX}"
+    return f"{path}.{os.urandom(16).hex()}{TEMPORARY_SUFFIX}"
 
 
 def is_temporary(name: str, of: str = "") -> bool:

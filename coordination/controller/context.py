@@ -7,7 +7,6 @@ procedure repeatedly yields `PAUSE`, so that other work can use the event loop.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import replace
 from enum import Enum
 from typing import TypeVar
 from uuid import UUID
@@ -252,7 +251,7 @@ def write_states(
         for write in some:
             partition = write.partition
             if partition in answer.written:
-                state = context.shared(replace(write.state, partition_epoch=answer.written[partition]))
+                state = context.shared(write.state._replace(partition_epoch=answer.written[partition]))
                 written[partition] = context.states[partition] = state
                 continue
             conflicts.append(partition)
@@ -289,7 +288,7 @@ def change_states(
                 continue
             decided = decide(partition, state)
             if decided is not None:
-                wanted = replace(decided, controller_epoch=context.controller_epoch)
+                wanted = decided._replace(controller_epoch=context.controller_epoch)
                 writes.append(StateWrite(partition, wanted, state.partition_epoch))
         written, remaining = yield from write_states(context, writes)
         changed.update(written)

@@ -8,7 +8,6 @@ than the leader, ISRs without the leader, and ISRs with a broker that has no rep
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from kafka_compat.coordination.controller.context import ControllerContext, Procedure, write_states
 from kafka_compat.coordination.controller.effects import AlterPartitionReply, StateWrite
@@ -75,7 +74,7 @@ def _decide(
         return ControllerError.INELIGIBLE_REPLICA
     if broker_id not in change.isr or not set(change.isr) <= set(context.assignment(partition).replicas):
         return ControllerError.INVALID_REQUEST
-    wanted = replace(
-        state, isr=change.isr, recovering=change.recovering, controller_epoch=context.controller_epoch
+    wanted = state._replace(
+        isr=change.isr, recovering=change.recovering, controller_epoch=context.controller_epoch
     )
     return StateWrite(partition, wanted, state.partition_epoch)

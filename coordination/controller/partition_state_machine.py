@@ -8,7 +8,6 @@ The table `_FROM` contains all transitions. Other transitions are logged and ski
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from enum import Enum
 
 from kafka_compat.coordination.controller.context import (
@@ -170,8 +169,7 @@ class Partitions:
             if elected is None:
                 return None
             context.unclean_elections += elected.unclean
-            return replace(
-                state,
+            return state._replace(
                 leader=elected.leader,
                 isr=elected.isr,
                 leader_epoch=state.leader_epoch + 1,

@@ -14,7 +14,6 @@ Rules:
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from kafka_compat.coordination.controller.context import (
     ControllerContext,
@@ -193,7 +192,7 @@ class Reassignments:
         if context.partition_phases.get(partition) is PartitionPhase.NEW:
             yield from self._partitions.elect([partition], Strategy.OFFLINE)
         raised = yield from change_states(
-            context, [partition], lambda _, state: replace(state, leader_epoch=state.leader_epoch + 1)
+            context, [partition], lambda _, state: state._replace(leader_epoch=state.leader_epoch + 1)
         )
         state = raised.get(partition)
         if state is None:

@@ -13,7 +13,6 @@ The table `_FROM` contains all transitions. Other transitions are logged and ski
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from kafka_compat.coordination.controller.context import (
     PAUSE,
@@ -124,7 +123,7 @@ class Replicas:
                 return None
             isr = tuple(other for other in state.isr if other != broker) or state.isr
             leader = NO_LEADER if state.leader == broker else state.leader
-            return replace(state, leader=leader, isr=isr, leader_epoch=state.leader_epoch + 1)
+            return state._replace(leader=leader, isr=isr, leader_epoch=state.leader_epoch + 1)
 
         for partition in partitions:
             batch.stop_replica(broker, partition, delete=False)

@@ -8,7 +8,6 @@ Rules:
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from kafka_compat.coordination.controller import effects
 from kafka_compat.coordination.controller.context import ControllerContext
@@ -51,7 +50,7 @@ class RequestBatch:
             if state is None:
                 continue
             if context.is_deleted(partition.topic):
-                state = replace(state, leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
+                state = state._replace(leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
             replicas = context.assignment(partition).replicas
             self._metadata[partition] = effects.UpdateMetadataPartition(
                 partition,

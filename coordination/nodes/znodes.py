@@ -8,13 +8,15 @@ payloads of older versions. They raise MalformedNode, with the node's path, if a
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote
-from uuid import UUID
 
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, PartitionState, TopicState
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.nodes.node_json import INT32_MAX, INT64_MAX, NodeObject, encode_json, is_number
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 CLUSTER_ID = "/cluster/id"
 BROKER_IDS = "/brokers/ids"
@@ -407,7 +409,7 @@ def decode_feature(data: bytes | None) -> tuple[bool, dict[str, int]]:
     return values.integer("status", 0) == 1, levels
 
 
-def encode_topic_id(topic_id: UUID) -> str:
+def encode_topic_id(topic_id: "UUID") -> str:
     """Encode a topic ID as in Kafka: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
@@ -425,7 +427,9 @@ def _replicas(values: NodeObject) -> dict[int, tuple[int, ...]]:
     return dict(sorted(assignment.items()))
 
 
-def _topic_id(path: str, text: str) -> UUID:
+def _topic_id(path: str, text: str) -> "UUID":
+    from uuid import UUID
+
     try:
         return UUID(bytes=base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True))
     except ValueError as error:

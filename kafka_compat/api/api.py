@@ -15,7 +15,7 @@ from kafka_compat.protocol.buffers import TooLong
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.encoded_array import EncodedArray
 from kafka_compat.protocol.headers import flexible_from, has_flexible_response_header
-from kafka_compat.storage.segments.segment import FileSlice
+from kafka_compat.storage.segments.file_slice import FileSlice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence

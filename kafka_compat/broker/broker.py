@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from kafka_compat.api.calls import Calls
 from kafka_compat.api.slow_requests import SlowRequests
@@ -448,13 +448,16 @@ class Broker:
             self._log_dirs.unlock()
 
 
-class _Running(NamedTuple):
+class _Running:
     """The parts of a started broker that must be stopped."""
 
-    server: Server
-    dispatcher: Dispatcher
-    context: BrokerContext
-    maintenance: Maintenance
+    def __init__(
+        self, server: Server, dispatcher: Dispatcher, context: BrokerContext, maintenance: Maintenance
+    ) -> None:
+        self.server = server
+        self.dispatcher = dispatcher
+        self.context = context
+        self.maintenance = maintenance
 
 
 class _StopLog:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from kafka_compat.config import BrokerConfig
 
 STOP_TIMEOUT_S = 4.5
+_KEEP_MODULES_AFTER_S = 2.0
+"""Time between the start of a broker and the copy of its modules, which takes as much CPU time as a third of
+the startup. A broker for a short test stops before, and the first requests of any broker do not wait.
+"""
 
 log = logging.getLogger("kafka_compat")
 
@@ -63,9 +67,7 @@ async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, han
     await starting
     if not stop.requested.is_set():
         on_ready()
-        from kafka_compat import kept_modules
-
-        keeping = asyncio.ensure_future(kept_modules.keep())
+        keeping = asyncio.ensure_future(keep_modules())
         await stopping
         keeping.cancel()
     log.info("Broker %d is stopping", broker.broker_id)
@@ -83,6 +85,14 @@ async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, han
         log.exception("The broker did not stop cleanly; its logs will be recovered at the next startup")
         return 1
     return 1 if failed else 0
+
+
+async def keep_modules() -> None:
+    """Copy the modules of this process after a delay, so that a running broker can be upgraded."""
+    await asyncio.sleep(_KEEP_MODULES_AFTER_S)
+    from kafka_compat import kept_modules
+
+    await kept_modules.keep()
 
 
 async def _start(broker: Broker) -> None:

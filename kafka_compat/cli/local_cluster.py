@@ -5,9 +5,8 @@ import logging
 import signal
 from functools import partial
 
-from kafka_compat import kept_modules
 from kafka_compat.broker import Broker, StartupError, cluster_broker
-from kafka_compat.cli.foreground import STOP_TIMEOUT_S, tell_ready
+from kafka_compat.cli.foreground import STOP_TIMEOUT_S, keep_modules, tell_ready
 from kafka_compat.cli.http_services import HttpServices, hooks_of, http_services
 from kafka_compat.cli.local_brokers import Tree, broker_configs
 from kafka_compat.cli.log_output import refuse
@@ -100,7 +99,7 @@ async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool
     tell_ready(cluster.brokers, http.url if http else None, as_json=as_json)
     if http is not None:
         http.serve(cluster.brokers, cluster.tree)
-    keeping = asyncio.ensure_future(kept_modules.keep())
+    keeping = asyncio.ensure_future(keep_modules())
     await stop.wait()
     keeping.cancel()
     if http is not None:

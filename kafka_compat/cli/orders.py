@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple, Self
 
-from kafka_compat.config import TopicToCreate
+from kafka_compat.config.environment import TopicToCreate
 from kafka_compat.coordination.store.store_wire import Message
 
 READY = "ready"

@@ -24,7 +24,8 @@ from kafka_compat.cli.http_services import LISTENER
 from kafka_compat.cli.local_brokers import Tree, address, broker_configs, http_listeners, listeners_text
 from kafka_compat.cli.log_output import refuse, tell
 from kafka_compat.cli.orders import READY, REFUSED, STOP, Orders
-from kafka_compat.config import BrokerConfig, TopicToCreate
+from kafka_compat.config import BrokerConfig
+from kafka_compat.config.environment import TopicToCreate
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.local_link import Link
 from kafka_compat.coordination.store.store_server import StoreServer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kafka_compat.tasks import OnFailure, Tasks
 
@@ -90,10 +90,11 @@ class BrokerContext:
         self.counts = counts
 
 
-class StoreConnection(NamedTuple):
+class StoreConnection:
     """An open metadata store, and the ID of its cluster."""
 
-    store: MetadataStore
-    cluster_id: str
-    may_lack_topics: bool
-    """Whether the store is new or has lost its last changes, so that topics found on disk are adopted."""
+    def __init__(self, store: MetadataStore, cluster_id: str, may_lack_topics: bool) -> None:
+        self.store = store
+        self.cluster_id = cluster_id
+        self.may_lack_topics = may_lack_topics
+        """Whether the store is new or has lost its last changes, so that topics found on disk are adopted."""

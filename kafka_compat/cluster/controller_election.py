@@ -1,7 +1,6 @@
 """Controller election: the winner creates /controller and gets a new controller epoch."""
 
 from contextlib import suppress
-from typing import NamedTuple
 
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
@@ -12,11 +11,12 @@ FIRST_CONTROLLER_EPOCH = 0
 """Value of /controller_epoch before the first election."""
 
 
-class ControllerEpoch(NamedTuple):
+class ControllerEpoch:
     """The epoch of a controller's term, and the version of /controller_epoch."""
 
-    controller_epoch: int
-    epoch_znode_version: int
+    def __init__(self, controller_epoch: int, epoch_znode_version: int) -> None:
+        self.controller_epoch = controller_epoch
+        self.epoch_znode_version = epoch_znode_version
 
 
 async def run_for_controller(

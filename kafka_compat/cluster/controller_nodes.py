@@ -10,7 +10,6 @@ nodes return the other nodes.
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TypeVar
 
 from kafka_compat.coordination.controller.effects import StateWrite, WriteStates
@@ -497,4 +496,4 @@ def _by_topic(writes: Iterable[StateWrite]) -> list[list[StateWrite]]:
 
 
 def _with_epoch(state: PartitionState, partition_epoch: int) -> PartitionState:
-    return replace(state, partition_epoch=partition_epoch)
+    return state._replace(partition_epoch=partition_epoch)

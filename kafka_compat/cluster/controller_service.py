@@ -20,7 +20,6 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from kafka_compat.cluster.controller_election import (
     ControllerEpoch,
@@ -36,6 +35,8 @@ from kafka_compat.long_work import LongWork
 from kafka_compat.tasks import Background, OnFailure, Tasks
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kafka_compat.cluster.controller_settings import ControllerTermSettings
     from kafka_compat.cluster.controller_term import ControllerTerm
     from kafka_compat.cluster.controller_times import ControllerTimes

@@ -17,7 +17,6 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterable
-from dataclasses import replace
 from functools import partial
 from types import ModuleType
 from typing import TypeVar
@@ -234,7 +233,7 @@ class ControllerTerm:
                 self._malformed_topics.add(name)
             elif topic.topic_id is None:
                 # Assign an ID to a topic created before Kafka 2.8 or by a ZooKeeper client (KIP-516).
-                complete.append(replace(topic, topic_id=new_topic_id()))
+                complete.append(topic._replace(topic_id=new_topic_id()))
                 await self._nodes.write_topic(complete[-1], self.epoch.epoch_znode_version)
             else:
                 complete.append(topic)

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from kafka_compat.cluster.peering import Peering
     from kafka_compat.cluster.remote_partitions import RemotePartitions
     from kafka_compat.cluster.shared_store import SharedStore
-    from kafka_compat.config import BrokerConfig, TopicToCreate
+    from kafka_compat.config import BrokerConfig
+    from kafka_compat.config.environment import TopicToCreate
     from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
     from kafka_compat.coordination.store.metadata_store import MetadataStore
     from kafka_compat.metadata.feed import MetadataDelta

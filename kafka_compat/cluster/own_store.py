@@ -14,7 +14,7 @@ from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal
 from kafka_compat.errors import StartupError
-from kafka_compat.metadata.topic_nodes import new_topic_id
+from kafka_compat.metadata.topic_nodes import new_id
 from kafka_compat.storage.directories.directory_claim import why_unusable
 
 if TYPE_CHECKING:
@@ -52,8 +52,9 @@ class OwnStore:
         store = self._store = tree.connect()
         self.is_new = await store.exists(znodes.CLUSTER_ID) is None
         if self.is_new:
-            await store.ensure_all(znodes.PERSISTENT_PATHS)
-            cluster_id = stored_cluster_id or znodes.encode_topic_id(new_topic_id())
+            # Include the parent of the cluster ID, which otherwise is created in a transaction of its own.
+            await store.ensure_all([*znodes.PERSISTENT_PATHS, znodes.CLUSTER_ID.rpartition("/")[0]])
+            cluster_id = stored_cluster_id or new_id()
         else:
             data, _ = await store.get(znodes.CLUSTER_ID)
             try:

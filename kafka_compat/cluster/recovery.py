@@ -18,7 +18,6 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicState
@@ -31,6 +30,8 @@ from kafka_compat.metadata.producer_ids import skip_used_ids
 from kafka_compat.metadata.topic_nodes import FIRST_CONTROLLER_EPOCH
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kafka_compat.cluster.broker_context import BrokerContext
     from kafka_compat.config import BrokerConfig
     from kafka_compat.replication.replica_manager import ReplicaManager
@@ -64,7 +65,7 @@ class Recovery:
         await skip_used_ids(self._store, self._metadata.local_id, max(producers, default=-1))
         deletions = await self._children(znodes.DELETE_TOPICS)
         forks = await self._children(znodes.UNFINISHED_FORKS)
-        deleted = {topic: await self._delete(topic) for topic in [*deletions, *forks]}
+        deleted = {name: await self._delete(name) for name in [*deletions, *forks]}
         if adopts:
             await self._adopt()
         topics = await self._read_topics()
@@ -74,11 +75,10 @@ class Recovery:
         # transactions treats unknown topics as deleted, and skips their markers.
         await self._announce_leaderships(topics)
         change = self._metadata.change()
-        for name, indexes in deleted.items():
+        for topic in deleted.values():
             # Report deleted topics only after groups are loaded, so that groups drop the topics' offsets.
-            replicas: dict[int, tuple[int, ...]] = {index: (self._metadata.local_id,) for index in indexes}
-            change.report_deleted(TopicMetadata(name, UUID(int=0), topic_nodes.describe_partitions(replicas)))
-            topic_log.deleted(name)
+            change.report_deleted(topic)
+            topic_log.deleted(topic.name)
         change.publish()
         keys = [(topic.name, each.partition) for topic in topics for each in topic.partitions]
         await self._take_offline(key for key in keys if self._replicas.get(*key) is None)
@@ -88,7 +88,9 @@ class Recovery:
 
     # --- deletions that a crash interrupted
 
-    async def _delete(self, name: str) -> list[int]:
+    async def _delete(self, name: str) -> TopicMetadata:
+        from kafka_compat.protocol.zero_uuid import ZERO_UUID
+
         partitions = sorted(index for topic, index in self._log_dirs.logs if topic == name)
         self._overrides.forget(name)
         turn = await self._long_work.begin()
@@ -99,7 +101,8 @@ class Recovery:
         await self._store.delete_tree(znodes.config_path("topics", name))
         await self._store.delete_tree(znodes.delete_topic_path(name))
         await self._store.delete_tree(znodes.unfinished_fork_path(name))
-        return partitions
+        replicas: dict[int, tuple[int, ...]] = {index: (self._metadata.local_id,) for index in partitions}
+        return TopicMetadata(name, ZERO_UUID, topic_nodes.describe_partitions(replicas))
 
     # --- topics in the store
 
@@ -123,6 +126,8 @@ class Recovery:
 
     async def _read_topic(self, name: str, operations: list[Operation]) -> TopicMetadata:
         """Return a topic's metadata. Append the writes that make this broker leader to `operations`."""
+        from kafka_compat.protocol.zero_uuid import ZERO_UUID
+
         data, stat = await self._store.get(znodes.topic_path(name))
         with self._logging_malformed(stat):
             state = znodes.decode_topic(name, data)
@@ -164,8 +169,7 @@ class Recovery:
                 PartitionMetadata(index, local, led.leader_epoch, replicas, led.isr, stat.version + 1)
             )
         operations += await self._creation_of(name, created)
-        topic_id = state.topic_id or UUID(int=0)
-        return TopicMetadata(name, topic_id, tuple(partitions))
+        return TopicMetadata(name, state.topic_id or ZERO_UUID, tuple(partitions))
 
     async def _creation_of(self, name: str, states: Mapping[int, PartitionState]) -> list[Operation]:
         operations: list[Operation] = []

@@ -10,7 +10,7 @@ from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, Stat, Watch
 from kafka_compat.errors import StartupError
-from kafka_compat.metadata.topic_nodes import new_topic_id
+from kafka_compat.metadata.topic_nodes import new_id
 from kafka_compat.storage.clock import Clock
 
 ConnectStore = Callable[[], Awaitable[MetadataStore]]
@@ -106,13 +106,13 @@ async def _cluster_id(store: MetadataStore, stored_id: str | None) -> str:
     try:
         data, _ = await store.get(znodes.CLUSTER_ID)
     except stores.NoNode:
-        new_id = stored_id or znodes.encode_topic_id(new_topic_id())
+        created = stored_id or new_id()
         await store.ensure(znodes.CLUSTER_ID.rpartition("/")[0])
         try:
-            await store.create(znodes.CLUSTER_ID, znodes.encode_cluster_id(new_id))
+            await store.create(znodes.CLUSTER_ID, znodes.encode_cluster_id(created))
         except stores.NodeExists:
             return await _cluster_id(store, stored_id)
-        return new_id
+        return created
     try:
         return znodes.decode_cluster_id(data)
     except MalformedNode as error:

@@ -13,7 +13,6 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from kafka_compat.cluster.topic_writes import TopicWrites
 from kafka_compat.coordination.nodes import znodes
@@ -186,7 +185,9 @@ class Topics:
             )
             topic_rules.check_configs(self._config, configs)
             if validate_only:
-                return TopicMetadata(name, UUID(int=0), describe_partitions(replicas))
+                from kafka_compat.protocol.zero_uuid import ZERO_UUID
+
+                return TopicMetadata(name, ZERO_UUID, describe_partitions(replicas))
             if charge is not None:
                 charge(len(replicas))
             with store_errors_mapped(ErrorCode.NOT_CONTROLLER):

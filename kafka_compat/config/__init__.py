@@ -1,7 +1,6 @@
 """Kafka's configuration: every setting with its type, default and rule, and the settings of one broker."""
 
 from kafka_compat.config.broker_config import BrokerConfig
-from kafka_compat.config.environment import TopicToCreate
 from kafka_compat.config.keys import ConfigError, ConfigKey, broker_keys, topic_keys
 from kafka_compat.config.listeners import Listener
 from kafka_compat.config.load import ConfigFileError, load
@@ -19,7 +18,6 @@ __all__ = [
     "ConfigKey",
     "ConflictingTopicConfig",
     "Listener",
-    "TopicToCreate",
     "UnknownTopicConfig",
     "broker_keys",
     "check_topic_config",

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kafka_compat.config.broker_config import BrokerConfig
-from kafka_compat.config.environment import settings_from_environment, topics_from_environment
 from kafka_compat.config.keys import ConfigError
 from kafka_compat.config.properties import parse_properties
 
@@ -167,6 +166,8 @@ def load(
             else:
                 ambiguous[name] = f"{name} ({path}, line {line})"
     if environment is not None:
+        from kafka_compat.config.environment import settings_from_environment, topics_from_environment
+
         try:
             given = with_secrets(settings_from_environment(environment))
         except OSError as error:

@@ -1,12 +1,14 @@
 """Topic settings: validation, and the log configuration derived from them and the broker's settings."""
 
 from collections.abc import Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from kafka_compat.config.broker_config import UNIT_GROUPS, BrokerConfig
 from kafka_compat.config.keys import ConfigError, Value, topic_keys
 from kafka_compat.config.topic_table import SERVER_SYNONYMS
-from kafka_compat.storage.config import LogConfig
+
+if TYPE_CHECKING:
+    from kafka_compat.storage.config import LogConfig
 
 _LONG_MAX = 2**63 - 1
 _GROUP_HEADS = {group[0] for group in UNIT_GROUPS}
@@ -73,8 +75,10 @@ def check_topic_config(config: BrokerConfig, overrides: Mapping[str, str]) -> No
         )
 
 
-def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
+def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> "LogConfig":
     """Return the configuration of a topic's logs, ignoring invalid overrides stored by an older version."""
+    from kafka_compat.storage.config import LogConfig
+
     keys = topic_keys()
     values: dict[str, Value] = {}
     for name in keys:

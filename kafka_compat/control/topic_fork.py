@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -177,7 +176,7 @@ class _Fork:
         path = znodes.partition_state_path(self._source.name, index)
         data, stat = await self._controller.store.get(path)
         state = znodes.decode_partition_state(self._source.name, index, data, stat.version)
-        return replace(state, partition_epoch=0)
+        return state._replace(partition_epoch=0)
 
     async def drop_logs(self) -> None:
         """Delete the logs and settings of a failed fork."""

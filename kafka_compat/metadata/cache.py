@@ -4,12 +4,14 @@ The values are immutable, so a reader may keep them. All changes are made with `
 publishes them to the subscribers of the feed.
 """
 
-from typing import Any, Final
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.metadata.described import BrokerMetadata, PartitionMetadata, TopicMetadata
 from kafka_compat.metadata.feed import MetadataDelta, MetadataFeed
 from kafka_compat.metadata.topic_names import collision_key, may_collide
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 __all__ = [
     "NO_LEADER",
@@ -55,7 +57,7 @@ class MetadataCache:
         away = partition.offline
         return [replica for replica in partition.replicas if replica not in self.brokers or replica in away]
 
-    def topic_name(self, topic_id: UUID) -> str | None:
+    def topic_name(self, topic_id: "UUID") -> str | None:
         return self._names.get(topic_id)
 
     def colliding(self, name: str) -> str | None:

@@ -1,9 +1,11 @@
 """Immutable metadata values for topics, partitions and brokers. Readers may keep references to them."""
 
-from typing import NamedTuple
-from uuid import UUID
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.metadata.topic_names import is_internal
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 
 class PartitionMetadata(NamedTuple):
@@ -23,7 +25,7 @@ class TopicMetadata(NamedTuple):
     """A topic and its partitions, in order of their numbers."""
 
     name: str
-    topic_id: UUID
+    topic_id: "UUID"
     partitions: tuple[PartitionMetadata, ...]
 
     @property

@@ -1,13 +1,18 @@
 """Nodes in the metadata store for new topics, and the resulting metadata values. No I/O."""
 
+import base64
 import os
 from collections.abc import Mapping, Sequence
-from uuid import UUID
+from typing import TYPE_CHECKING
 
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import PartitionState, TopicState
 from kafka_compat.coordination.store.metadata_store import Create, Operation, SetData
 from kafka_compat.metadata.cache import PartitionMetadata
+from kafka_compat.storage.directories.checkpoints import decode_topic_id
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 FIRST_EPOCH = 0
 FIRST_CONTROLLER_EPOCH = 1
@@ -53,9 +58,18 @@ def describe_partitions(replicas: Mapping[int, tuple[int, ...]]) -> tuple[Partit
     )
 
 
-def new_topic_id() -> UUID:
-    """Return a random topic ID. Its text never begins with a dash, which tools would parse as an option."""
+def new_id() -> str:
+    """Return a random ID for a topic or cluster as text: a version 4 UUID in URL-safe base64, as in Kafka. It
+    never begins with a dash, which tools would parse as an option.
+    """
     while True:
-        topic_id = UUID(bytes=os.urandom(16), version=4)
-        if not znodes.encode_topic_id(topic_id).startswith("-"):
-            return topic_id
+        data = bytearray(os.urandom(16))
+        data[6], data[8] = data[6] & 0x0F | 0x40, data[8] & 0x3F | 0x80
+        text = base64.urlsafe_b64encode(data).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def new_topic_id() -> "UUID":
+    """Return a random topic ID."""
+    return decode_topic_id(new_id())

@@ -6,7 +6,7 @@ Each rejection is a KafkaError with the error code and message for the client.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kafka_compat.config import (
     BrokerConfig,
@@ -35,12 +35,13 @@ CHANGE_TIMEOUT_MS = 15_000
 """Time in milliseconds after which a change by the controller times out with REQUEST_TIMED_OUT."""
 
 
-class InternalTopic(NamedTuple):
+class InternalTopic:
     """Partition count, replication factor and settings of an internal topic."""
 
-    partitions: int
-    replication_factor: int
-    configs: Mapping[str, str]
+    def __init__(self, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
+        self.partitions = partitions
+        self.replication_factor = replication_factor
+        self.configs = configs
 
 
 def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> InternalTopic:

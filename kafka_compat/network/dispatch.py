@@ -26,7 +26,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.buffers import TooLong
 from kafka_compat.protocol.codec import IS_COMPILED, MalformedRequest
 from kafka_compat.protocol.headers import decode_client_id
-from kafka_compat.storage.segments.segment import FileSlice
+from kafka_compat.storage.segments.file_slice import FileSlice
 
 if TYPE_CHECKING:
     from kafka_compat.errors import KafkaError

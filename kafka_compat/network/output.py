@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_compat.network.tls import CHUNK_BYTES, Wire
 from kafka_compat.storage.errors import CorruptRecord
-from kafka_compat.storage.segments.segment import SENDFILE_BYTES_MIN as SENDFILE_BYTES_MIN
-from kafka_compat.storage.segments.segment import FileSlice
+from kafka_compat.storage.segments.file_slice import SENDFILE_BYTES_MIN as SENDFILE_BYTES_MIN
+from kafka_compat.storage.segments.file_slice import FileSlice
 
 if TYPE_CHECKING:
     from kafka_compat.api.api import Part

@@ -20,7 +20,6 @@ from kafka_compat.network.strangers import (
     FAILED,
     FAILED_AGAIN,
     Authentications,
-    Refusals,
     Strangers,
     describe,
 )
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from kafka_compat.errors import KafkaError
     from kafka_compat.lazy import Lazy
     from kafka_compat.network.host import Entrance
+    from kafka_compat.network.refusals import Refusals
     from kafka_compat.quotas.connection_rates import ConnectionRates
 
 log = logging.getLogger(__name__)

@@ -1,12 +1,9 @@
-"""Diagnosis of rejected peers: the protocol that a peer seems to use, recent rejections with their reasons,
-and counts of authentications by listener.
-"""
+"""Diagnosis of rejected peers by the protocol that they seem to use, and counts of authentications."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kafka_compat.network.framing import InvalidFrame
@@ -58,44 +55,6 @@ def describe(error: InvalidFrame, max_bytes: int) -> str:
         f"a request of {error.size_bytes} bytes exceeds socket.request.max.bytes={max_bytes}: raise the "
         "limit if the request is valid; otherwise the client does not use Kafka's protocol"
     )
-
-
-KINDS_MAX: Final = 500
-_TEXT_MAX: Final = 500
-
-
-class Refused(NamedTuple):
-    """A rejection of one host for one reason, and the number of times that it occurred."""
-
-    host: str
-    reason: str
-    first_ms: int
-    last_ms: int
-    times: int
-
-
-class Refusals:
-    """The last KINDS_MAX different rejections. `now_ms` returns the Unix time."""
-
-    def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
-        self._known: dict[tuple[str, str], Refused] = {}
-        """Rejections in the order of their last occurrence, the latest one last."""
-
-    def note(self, host: str, reason: str) -> None:
-        """Record the rejection of an address."""
-        reason, now_ms = reason[:_TEXT_MAX], self._now_ms()
-        known = self._known.pop((host, reason), None)
-        if known is not None:
-            self._known[host, reason] = known._replace(last_ms=now_ms, times=known.times + 1)
-            return
-        if len(self._known) >= KINDS_MAX:
-            del self._known[next(iter(self._known))]
-        self._known[host, reason] = Refused(host, reason, now_ms, now_ms, 1)
-
-    def last(self) -> list[Refused]:
-        """Return all recorded rejections, the latest one first."""
-        return list(reversed(self._known.values()))
 
 
 PASSED: Final = "successful-authentication"

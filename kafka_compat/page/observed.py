@@ -14,8 +14,8 @@ from kafka_compat.long_work import Steps
 from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
 from kafka_compat.metrics.group_lag import RecordTimes
+from kafka_compat.network.refusals import Refusals
 from kafka_compat.network.server import Server
-from kafka_compat.network.strangers import Refusals
 from kafka_compat.page.copies import Copies
 from kafka_compat.page.remote_leaders import RemoteLeaders
 

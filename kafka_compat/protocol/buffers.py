@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from io import BytesIO
 from struct import Struct
-from typing import Final, Protocol, TypeAlias
-from uuid import UUID
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -48,6 +50,8 @@ def size_of(value: Records) -> int:
 @lru_cache(maxsize=1024)
 def uuid_from(raw: bytes) -> UUID:
     """Convert 16 bytes to a UUID. Results are cached, because few different topic IDs are in use."""
+    from uuid import UUID
+
     return UUID(bytes=raw)
 
 

@@ -24,7 +24,7 @@ _CODECS = {
     "FetchResponse": {"frame": 11, "decode": 13},
     "MetadataRequest": {"decode": 4},
     "MetadataResponse": {"frame": 4},
-    "ApiVersionsRequest": {"decode": 3},
+    "ApiVersionsRequest": {"decode": 0},
     "ApiVersionsResponse": {"frame": 0},
 }
 """The lowest version of each generated codec. Recent clients and followers use these versions. A "frame"
@@ -52,8 +52,7 @@ from kafka_compat.protocol.messages import {api}_schema as schemas
 from kafka_compat.protocol.native import (
     Frame, NativeMessage, describe, write_i8, write_string, write_uvarint,
 )
-from kafka_compat.protocol.schema import ZERO_UUID
-
+{constants}
 ABSENT: Final[Any] = object()
 '''
 
@@ -66,7 +65,7 @@ def native_module(api: str) -> str:
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, Message) and value.__module__ == module.__name__
     ]
-    lines = [_OPENING.format(api=api)]
+    lines: list[str] = []
     for cls in classes:
         lines += _class_source(cls)
     tables: dict[str, list[str]] = {"decode": [], "encode": [], "frame": []}
@@ -87,7 +86,9 @@ def native_module(api: str) -> str:
         lines += [f"{kind.upper()}RS: Final[dict[tuple[type, int], Any]] = {{", *table, "}"]
     names = ", ".join(cls.__name__ for cls in classes)
     lines.append(f"describe(schemas, [{names}])")
-    return "\n".join(lines) + "\n"
+    body = "\n".join(lines) + "\n"
+    constants = "from kafka_compat.protocol.zero_uuid import ZERO_UUID\n" if "ZERO_UUID" in body else ""
+    return _OPENING.format(api=api, constants=constants) + body
 
 
 def _class_source(cls: type[Message]) -> list[str]:

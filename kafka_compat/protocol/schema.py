@@ -15,23 +15,20 @@ The decorators turn the class into a slotted class with a keyword-only construct
 default. Nothing is compiled here: see `kafka_compat.protocol.codec`.
 """
 
-from __future__ import annotations
-
 import operator
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast, dataclass_transform, overload
-from uuid import UUID
 
 from kafka_compat.protocol.buffers import Records
-from kafka_compat.protocol.versions import ALL, NONE, Versions, parse_versions
+from kafka_compat.protocol.versions import Versions, parse_versions
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kafka_compat.protocol.api_keys import ApiKey
 
 T = TypeVar("T")
-
-ZERO_UUID = UUID(int=0)
 
 
 class Wire(NamedTuple):
@@ -44,7 +41,7 @@ class Wire(NamedTuple):
 class ArrayOf(NamedTuple):
     """An array whose elements all have the same type."""
 
-    element: WireType
+    element: "WireType"
 
 
 Bool = Annotated[bool, Wire("bool", "?")]
@@ -55,7 +52,7 @@ Int32 = Annotated[int, Wire("int32", "i")]
 UInt32 = Annotated[int, Wire("uint32", "I")]
 Int64 = Annotated[int, Wire("int64", "q")]
 Float64 = Annotated[float, Wire("float64", "d")]
-Uuid = Annotated[UUID, Wire("uuid", "16s")]
+Uuid = Annotated["UUID", Wire("uuid", "16s")]
 String = Annotated[str, Wire("string")]
 NullableString = Annotated[str | None, Wire("string")]
 Bytes = Annotated[bytes, Wire("bytes")]
@@ -73,7 +70,7 @@ class FieldSpec(NamedTuple):
     """
 
     name: str
-    type: WireType
+    type: "WireType"
     versions: Versions
     nullable: Versions
     tag: int | None
@@ -81,21 +78,18 @@ class FieldSpec(NamedTuple):
     factory: Callable[[], Any] | None
 
 
-class Schema(NamedTuple):
+class Schema:
     """The parameters of a message's decorator. `api_key` is None for versioned records."""
 
-    kind: str
-    api_key: int | None
-    versions: Versions
-    flexible: Versions
+    def __init__(self, kind: str, api_key: int | None, versions: Versions, flexible: Versions) -> None:
+        self.kind = kind
+        self.api_key = api_key
+        self.versions = versions
+        self.flexible = flexible
 
 
-class _Field(NamedTuple):
-    versions: str
-    nullable: str
-    tag: int | None
-    default: Any
-    factory: Callable[[], Any] | None
+class _Field(tuple[Any, ...]):
+    """The versions, nullable versions, tag, default and factory of a field."""
 
 
 @overload
@@ -122,7 +116,7 @@ def field(
     default all, if its type permits None). `tag` makes it a tagged field, which is sent only if its value
     differs from the default.
     """
-    return _Field(versions, nullable, tag, default, default_factory)
+    return _Field((versions, nullable, tag, default, default_factory))
 
 
 class Message:
@@ -173,13 +167,13 @@ def struct(cls: type[T]) -> type[T]:
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
-def request(api_key: ApiKey, *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
+def request(api_key: "ApiKey", *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
     """Define a class as the body of a request. `versions` may exceed the versions that the broker serves."""
     return _message(Schema("request", int(api_key), parse_versions(versions), parse_versions(flexible)))
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
-def response(api_key: ApiKey, *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
+def response(api_key: "ApiKey", *, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
     """Define a class as the body of a response."""
     return _message(Schema("response", int(api_key), parse_versions(versions), parse_versions(flexible)))
 
@@ -220,19 +214,17 @@ def _slotted(cls: type[T], extra: dict[str, object]) -> type[T]:
 
 def _field_spec(name: str, annotation: Any, declared: Any) -> FieldSpec:
     if not isinstance(declared, _Field):
-        declared = _Field("0+", "", None, declared, None)
+        declared = ("0+", "", None, declared, None)
+    versions, nullable, tag, default, factory = declared
     wire_type, admits_none = _wire_type(annotation)
-    versions = parse_versions(declared.versions)
-    if declared.nullable:
-        nullable = parse_versions(declared.nullable)
-    else:
-        nullable = ALL if admits_none else NONE
-    factory = declared.factory
-    default = declared.default
-    if factory is not None and declared.tag is not None:
+    if not nullable:
+        nullable = "0+" if admits_none else "none"
+    if factory is not None and tag is not None:
         default = frozen_default(factory)
         factory = None
-    return FieldSpec(name, wire_type, versions, nullable, declared.tag, default, factory)
+    return FieldSpec(
+        name, wire_type, parse_versions(versions), parse_versions(nullable), tag, default, factory
+    )
 
 
 def _wire_type(annotation: Any) -> tuple[WireType, bool]:

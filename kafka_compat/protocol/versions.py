@@ -30,7 +30,6 @@ class Versions(NamedTuple):
 
 
 NONE: Final = Versions(0, -1)
-ALL: Final = Versions(0, HIGHEST)
 
 
 @cache

@@ -13,7 +13,7 @@ from kafka_compat.long_work import batched
 from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from kafka_compat.replication.fetch_reader import NO_RECORDS, unread
 from kafka_compat.storage.errors import StorageError, UnsupportedCompressionType
-from kafka_compat.storage.segments.segment import FileSlice
+from kafka_compat.storage.segments.file_slice import FileSlice
 
 if TYPE_CHECKING:
     from kafka_compat.long_work import Steps

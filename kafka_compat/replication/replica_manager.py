@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
-from uuid import UUID
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.replication.counts import Counts
@@ -16,6 +15,8 @@ from kafka_compat.replication.replication_quota import ReplicationQuotas
 from kafka_compat.storage.errors import DirectoryExists, LogDirFailure, RefusedForNow, StorageError
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kafka_compat.long_work import Turn
     from kafka_compat.metadata.cache import MetadataCache
     from kafka_compat.replication.delayed_read import DelayedRead

@@ -12,12 +12,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kafka_compat.error_mapping import code_of
 from kafka_compat.long_work import LongWork, Steps, batched
 from kafka_compat.metadata.topic_names import INTERNAL_TOPICS
-from kafka_compat.storage.config import LONG_MAX
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.tasks import OnFailure, Tasks
 from kafka_compat.upkeep.garbage import GarbageCollection
@@ -45,12 +44,10 @@ ROLLS_PER_LOOK = 5_000
 PARTITIONS_PER_CHECKPOINT_MS = 10
 """Number of partitions that add 1 ms to the checkpoint interval. Each checkpoint contains all partitions."""
 
-
-class _Job(NamedTuple):
-    """A periodic job. `run` gets the time of day in ms, and does the work or returns a generator of steps."""
-
-    run: Callable[[int], Steps[None] | None]
-    interval_ms: int
+_Job = tuple[Callable[[int], Steps[None] | None], int]
+"""A periodic job and its interval in ms. The job gets the time of day in ms, and does the work or returns a
+generator of steps.
+"""
 
 
 class Maintenance:
@@ -79,38 +76,36 @@ class Maintenance:
         self._checkpointed_ms = 0
         self._garbage = GarbageCollection(clock.monotonic_ms())
         self._is_idle = False
-        retention = _Job(self._retention, config.int("log.retention.check.interval.ms"))
+        retention = self._retention, config.int("log.retention.check.interval.ms")
         self._jobs: list[_Job] = [
-            _Job(
+            (
                 self._flush_due,
                 max(int(TICK_S * 1000), min(config.int("log.flush.scheduler.interval.ms"), 3000)),
             ),
-            _Job(self._roll_due, 1000),
-            _Job(self._delete_due, 1000),
+            (self._roll_due, 1000),
+            (self._delete_due, 1000),
             retention,
-            _Job(self._expire_producers, config.int("producer.id.expiration.check.interval.ms")),
-            _Job(
-                self._checkpoint_high_watermarks, config.int("replica.high.watermark.checkpoint.interval.ms")
-            ),
-            _Job(self._checkpoint_recovery_points, config.int("log.flush.offset.checkpoint.interval.ms")),
-            _Job(self._checkpoint_start_offsets, config.int("log.flush.start.offset.checkpoint.interval.ms")),
-            _Job(self._collect_garbage, 1000),
+            (self._expire_producers, config.int("producer.id.expiration.check.interval.ms")),
+            (self._checkpoint_high_watermarks, config.int("replica.high.watermark.checkpoint.interval.ms")),
+            (self._checkpoint_recovery_points, config.int("log.flush.offset.checkpoint.interval.ms")),
+            (self._checkpoint_start_offsets, config.int("log.flush.start.offset.checkpoint.interval.ms")),
+            (self._collect_garbage, 1000),
         ]
         self._tick_s = TICK_S
         self.cleaner: LogCleaner | None = None
         """The log cleaner, or None until a log can be compacted."""
         if replicas.may_have_followers:
             interval_ms = config.int("replica.lag.time.max.ms") // 2
-            self._jobs.append(_Job(self._shrink_isrs, interval_ms))
+            self._jobs.append((self._shrink_isrs, interval_ms))
             self._tick_s = max(min(TICK_S, interval_ms / 1000), TICK_S_MIN)
         if config.bool("log.cleaner.enable"):
             backoff_ms = config.int("log.cleaner.backoff.ms")
-            self._jobs.append(_Job(self._clean, backoff_ms))
+            self._jobs.append((self._clean, backoff_ms))
             self._tick_s = max(min(self._tick_s, backoff_ms / 1000), TICK_S_MIN)
         now_ms = clock.monotonic_ms()
-        self._due_ms = {job: now_ms + job.interval_ms for job in self._jobs}
+        self._due_ms = {job: now_ms + job[1] for job in self._jobs}
         # Run the first retention check soon after startup (Kafka's log.initial.task.delay.ms).
-        self._due_ms[retention] = now_ms + min(retention.interval_ms, config.int("log.initial.task.delay.ms"))
+        self._due_ms[retention] = now_ms + min(retention[1], config.int("log.initial.task.delay.ms"))
 
     def start(self, tasks: Tasks) -> None:
         """Start the schedule in a background task."""
@@ -142,14 +137,15 @@ class Maintenance:
         now_ms, time_of_day_ms = self._clock.monotonic_ms(), self._clock.now_ms()
         for job in self._jobs:
             if now_ms >= self._due_ms[job]:
-                self._due_ms[job] = now_ms + job.interval_ms
+                run, interval_ms = job
+                self._due_ms[job] = now_ms + interval_ms
                 try:
-                    steps = job.run(time_of_day_ms)
+                    steps = run(time_of_day_ms)
                     if steps is not None:
                         await self._long_work.finish(steps)
                 except Exception:
-                    name = job.run.__name__.strip("_")
-                    log.exception("Maintenance job %s failed; retrying in %d ms", name, job.interval_ms)
+                    name = run.__name__.strip("_")
+                    log.exception("Maintenance job %s failed; retrying in %d ms", name, interval_ms)
 
     def _each(
         self, what: str, look: Callable[[Partition], object], partitions: Iterable[Partition]
@@ -179,6 +175,8 @@ class Maintenance:
         return self._each("the check for lagging followers", look, self._replicas)
 
     def _flush_due(self, now_ms: int) -> Steps[None]:
+        from kafka_compat.storage.config import LONG_MAX
+
         def look(partition: Partition) -> None:
             if partition.log.flush_due():
                 self._flusher.request(partition.log, partition.flushed)

@@ -11,9 +11,12 @@ import json
 import time
 from collections.abc import Collection, Mapping
 from sys import intern
-from uuid import UUID
+from typing import TYPE_CHECKING
 
 from kafka_compat.storage.errors import CorruptFile
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 TopicPartition = tuple[str, int]
 
@@ -79,6 +82,8 @@ def encode_topic_id(topic_id: UUID) -> str:
 
 def decode_topic_id(text: str) -> UUID:
     """Decode a topic ID from `encode_topic_id`. Raises ValueError if `text` is not a topic ID."""
+    from uuid import UUID
+
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sys import intern
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 if TYPE_CHECKING:
     from kafka_compat.storage.directories.checkpoints import TopicPartition
@@ -26,6 +25,8 @@ def unique_name(key: TopicPartition, ending: str) -> str:
     """Return a directory name for a partition, with a random ID and the suffix `ending`. As in Kafka, a long
     topic name is truncated, so that the result does not exceed the maximum length of a file name.
     """
+    from uuid import uuid4
+
     suffix = f".{uuid4().hex}{ending}"
     return directory_name(key)[: NAME_BYTES_MAX - len(suffix)] + suffix
 

@@ -37,8 +37,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID
+from typing import TYPE_CHECKING
 
 from kafka_compat.storage.directories import checkpoints, log_summaries
 from kafka_compat.storage.directories.deletions import Deletions
@@ -53,6 +52,8 @@ from kafka_compat.storage.errors import DirectoryExists, NotSettled, RefusedForN
 from kafka_compat.storage.filesystem import Filesystem, is_temporary
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kafka_compat.storage.clock import Clock
     from kafka_compat.storage.config import LogConfig
     from kafka_compat.storage.directories.checkpoints import TopicPartition
@@ -72,13 +73,14 @@ _REPLACED = (
 )
 
 
-class _PendingTruncation(NamedTuple):
+class _PendingTruncation:
     """A truncation that has not been applied to the files. In memory, the log already ends at `offset`."""
 
-    key: TopicPartition
-    log: Log
-    offset: int
-    truncation: Truncation
+    def __init__(self, key: TopicPartition, log: Log, offset: int, truncation: Truncation) -> None:
+        self.key = key
+        self.log = log
+        self.offset = offset
+        self.truncation = truncation
 
 
 class LogDirectory:

@@ -14,7 +14,6 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
-from uuid import UUID
 
 from kafka_compat.storage import errors
 from kafka_compat.storage.directories.directory_names import DELETE_SUFFIX, STRAY_SUFFIX
@@ -25,6 +24,8 @@ from kafka_compat.storage.filesystem import Filesystem, RealFilesystem
 from kafka_compat.storage.segments.open_segments import OpenSegments, SparingFilesystem
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kafka_compat.storage.clock import Clock
     from kafka_compat.storage.config import LogConfig
     from kafka_compat.storage.directories.checkpoints import TopicPartition

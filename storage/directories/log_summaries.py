@@ -11,20 +11,19 @@ only if the shutdown was clean.
 Log starts, recovery points and clean offsets are stored in Kafka's checkpoint files, not in summaries.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable
 from functools import lru_cache
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID
 
+from kafka_compat.storage.directories.checkpoints import TopicPartition
 from kafka_compat.storage.errors import CorruptFile
 from kafka_compat.storage.log.leader_epochs import EpochEntry
 
 if TYPE_CHECKING:
-    from kafka_compat.storage.directories.checkpoints import TopicPartition
+    from uuid import UUID
+
     from kafka_compat.storage.log.log import Log
 
 LOG_SUMMARIES = "kafka-compat-log-summaries"
@@ -41,13 +40,13 @@ class LogSummary(NamedTuple):
     end_offset: int
     has_producers: bool
     """Whether the producer snapshot at the log end contains any producers."""
-    topic_id: UUID | None
+    topic_id: "UUID | None"
     epochs: tuple[EpochEntry, ...]
     segments: tuple[tuple[int, int], ...]
     """Base offset and size in bytes of each segment (at least one), oldest first."""
 
 
-def summarize(log: Log) -> LogSummary:
+def summarize(log: "Log") -> LogSummary:
     """Return the summary of a closed log. Raises OSError."""
     directory_changed_ns, log_changed_ns = log.files.stamps(log.segments.active)
     end_offset = log.log_end_offset
@@ -107,7 +106,9 @@ def decode(line: str) -> LogSummary:
 
 
 @lru_cache(256)
-def _topic_id(text: str) -> UUID | None:
+def _topic_id(text: str) -> "UUID | None":
+    from uuid import UUID
+
     return None if text == _NONE else UUID(hex=text)
 
 

@@ -11,8 +11,9 @@ from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.log.log import Log
 from kafka_compat.storage.log.timestamp_lookup import ANY_TIMESTAMP, Lookup, TimestampOffset, search_batch
 from kafka_compat.storage.records.batch import TIMESTAMP_TYPE_FLAG, BatchHeader
+from kafka_compat.storage.segments.file_slice import FileSlice
 from kafka_compat.storage.segments.scan import scan_headers
-from kafka_compat.storage.segments.segment import FileSlice, Segment
+from kafka_compat.storage.segments.segment import Segment
 
 _BATCHES_AT_ONCE = 256
 

@@ -51,7 +51,8 @@ from kafka_compat.storage.records.batch import (
 from kafka_compat.storage.records.compression import NAMES
 from kafka_compat.storage.records.records import read_marker
 from kafka_compat.storage.records.validation import ValidatedBatches, policy_of, validate_batches
-from kafka_compat.storage.segments.segment import FileSlice, Segment
+from kafka_compat.storage.segments.file_slice import FileSlice
+from kafka_compat.storage.segments.segment import Segment
 from kafka_compat.storage.segments.txn_index import AbortedTransaction, AbortedTxn
 
 logger = logging.getLogger(__name__)

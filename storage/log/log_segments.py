@@ -8,8 +8,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from kafka_compat.storage.segments.file_slice import SENDFILE_BYTES_MIN, FileSlice
 from kafka_compat.storage.segments.scan import scan_headers
-from kafka_compat.storage.segments.segment import SENDFILE_BYTES_MIN, FileSlice, Segment
+from kafka_compat.storage.segments.segment import Segment
 
 if TYPE_CHECKING:
     from kafka_compat.storage.segments.txn_index import AbortedTransaction

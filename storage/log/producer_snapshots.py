@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.storage.errors import CorruptFile
 from kafka_compat.storage.log.producer_state import ProducerState
+from kafka_compat.storage.segments.file_slice import FileSlice
 from kafka_compat.storage.segments.scan import scan_headers
-from kafka_compat.storage.segments.segment import FileSlice, Segment
+from kafka_compat.storage.segments.segment import Segment
 from kafka_compat.storage.segments.segment_files import SNAPSHOT_SUFFIX, file_name
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafka_compat.storage.errors import InvalidRecord
 from kafka_compat.storage.records.batch import TIMESTAMP_TYPE_FLAG, BatchHeader
 from kafka_compat.storage.records.records import read_varint, read_varlong, records_body
+from kafka_compat.storage.segments.file_slice import FileSlice
 from kafka_compat.storage.segments.scan import scan_headers
-from kafka_compat.storage.segments.segment import FileSlice, Segment
+from kafka_compat.storage.segments.segment import Segment
 
 if TYPE_CHECKING:
     from kafka_compat.storage.log.log_segments import LogSegments

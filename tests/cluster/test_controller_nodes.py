@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,14 +92,14 @@ async def test_a_partition_added_concurrently_is_not_lost_when_replicas_are_move
     """When the controller moves replicas, it writes its cached copy of the topic's node."""
     path = znodes.topic_path("t")
     known = znodes.decode_topic("t", (await controller.other.get(path))[0])
-    added = replace(known, replicas={**known.replicas, 1: (2, 3)})
+    added = known._replace(replicas={**known.replicas, 1: (2, 3)})
     await controller.other.set(path, znodes.encode_topic(added))
-    moved = replace(known, replicas={0: (1, 2, 3)}, adding_replicas={0: (3,)})
+    moved = known._replace(replicas={0: (1, 2, 3)}, adding_replicas={0: (3,)})
     await controller.nodes.write_topic(moved, controller.epoch_znode_version)
     written = znodes.decode_topic("t", (await controller.other.get(path))[0])
-    assert written == replace(moved, replicas={0: (1, 2, 3), 1: (2, 3)})
+    assert written == moved._replace(replicas={0: (1, 2, 3), 1: (2, 3)})
     # Partitions of a different topic with the same name are not kept.
-    await controller.other.set(path, znodes.encode_topic(replace(added, topic_id=new_topic_id())))
+    await controller.other.set(path, znodes.encode_topic(added._replace(topic_id=new_topic_id())))
     await controller.nodes.write_topic(moved, controller.epoch_znode_version)
     assert znodes.decode_topic("t", (await controller.other.get(path))[0]) == moved
 

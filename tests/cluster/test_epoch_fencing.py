@@ -5,7 +5,6 @@ rejected. Records are acknowledged with acks=all only after the followers have t
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -162,7 +161,7 @@ async def known(tmp_path: Path) -> AsyncIterator[Known]:
 
 async def test_requests_from_a_replaced_controller_are_rejected(known: Known) -> None:
     before, old = known.belief(), known.controller_epoch - 1
-    later = replace(known.state, leader=known.follower, leader_epoch=known.state.leader_epoch + 1)
+    later = known.state._replace(leader=known.follower, leader_epoch=known.state.leader_epoch + 1)
     stale = ErrorCode.STALE_CONTROLLER_EPOCH
     assert await known.lead(later, controller_epoch=old) == (stale, [stale])
     assert await known.update(controller_epoch=old) == stale
@@ -173,7 +172,7 @@ async def test_requests_from_a_replaced_controller_are_rejected(known: Known) ->
 
 async def test_requests_with_an_earlier_broker_epoch_are_rejected(known: Known) -> None:
     before, earlier = known.belief(), known.leader.broker_epoch - 1
-    later = replace(known.state, leader=known.follower, leader_epoch=known.state.leader_epoch + 1)
+    later = known.state._replace(leader=known.follower, leader_epoch=known.state.leader_epoch + 1)
     stale = ErrorCode.STALE_BROKER_EPOCH
     assert await known.lead(later, broker_epoch=earlier) == (stale, [stale])
     assert await known.update(broker_epoch=earlier) == stale
@@ -183,12 +182,12 @@ async def test_requests_with_an_earlier_broker_epoch_are_rejected(known: Known) 
 
 
 async def test_requests_without_a_higher_leader_epoch_are_rejected(known: Known) -> None:
-    third = replace(known.state, leader_epoch=3, partition_epoch=known.state.partition_epoch + 1)
+    third = known.state._replace(leader_epoch=3, partition_epoch=known.state.partition_epoch + 1)
     assert await known.lead(third) == (ErrorCode.NONE, [ErrorCode.NONE])
     before = known.belief()
     assert before[1] == 3
     for epoch in (2, 3):
-        other = replace(third, leader=known.follower, leader_epoch=epoch, partition_epoch=9)
+        other = third._replace(leader=known.follower, leader_epoch=epoch, partition_epoch=9)
         assert await known.lead(other) == (ErrorCode.NONE, [ErrorCode.STALE_CONTROLLER_EPOCH])
     assert await known.stop(2) == (ErrorCode.NONE, [ErrorCode.FENCED_LEADER_EPOCH])
     assert known.belief() == before
@@ -213,7 +212,7 @@ async def test_a_replaced_controller_cannot_write(known: Known) -> None:
     term = known.cluster.epoch()
     assert term is not None
     nodes = ControllerNodes(known.leader.store, MalformedNodes())
-    write = effects.StateWrite(T0, replace(known.state, leader=known.follower), known.state.partition_epoch)
+    write = effects.StateWrite(T0, known.state._replace(leader=known.follower), known.state.partition_epoch)
     with pytest.raises(Deposed):
         await nodes.write_states(effects.WriteStates(1, (write,), term.epoch_znode_version - 1))
     with pytest.raises(Deposed):
@@ -239,7 +238,7 @@ async def test_a_controller_without_a_session_does_not_allocate_producer_ids(
 
 async def test_fetches_with_a_different_leader_epoch_are_rejected(known: Known) -> None:
     known.cut_off_followers()
-    third = replace(known.state, leader_epoch=3, partition_epoch=known.state.partition_epoch + 1)
+    third = known.state._replace(leader_epoch=3, partition_epoch=known.state.partition_epoch + 1)
     assert await known.lead(third) == (ErrorCode.NONE, [ErrorCode.NONE])
     before = known.held.high_watermark
     assert await known.cluster.produce(known.state.leader, "t", b"second", acks=1) == ErrorCode.NONE

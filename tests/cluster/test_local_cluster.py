@@ -9,7 +9,8 @@ import pytest
 from kafka_compat.cli.local_brokers import broker_settings
 from kafka_compat.cli.local_cluster import LocalCluster
 from kafka_compat.cluster.broker_client import BrokerClient
-from kafka_compat.config import BrokerConfig, TopicToCreate
+from kafka_compat.config import BrokerConfig
+from kafka_compat.config.environment import TopicToCreate
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
 from tests.cluster.embedded import EmbeddedCluster, until

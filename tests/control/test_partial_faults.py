@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.schema import ZERO_UUID
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 from kafka_compat.storage.records.batch import read_header
 from kafka_compat.storage.records.crc import crc32c
 from kafka_compat.testing import KafkaBroker

@@ -18,7 +18,7 @@ from kafka_compat.network.server import Server
 from kafka_compat.quotas.connection_rates import ConnectionRates
 from kafka_compat.quotas.rates import Windows
 from kafka_compat.storage.filesystem import RealFilesystem
-from kafka_compat.storage.segments.segment import FileSlice
+from kafka_compat.storage.segments.file_slice import FileSlice
 
 Dispatch = Callable[[Connection, Frame], bool]
 

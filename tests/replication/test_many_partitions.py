@@ -73,7 +73,7 @@ def test_idle_maintenance_jobs_do_not_touch_any_partition(tmp_path: Path) -> Non
             await make(broker, PARTITIONS)
             assert broker._running is not None
             upkeep = broker._running.maintenance
-            jobs = {job.run.__name__: job for job in upkeep._jobs}
+            jobs = {run.__name__: run for run, _ in upkeep._jobs}
             # These jobs examine each partition, but rarely: retention and expiry every few minutes, and
             # rolling a few thousand partitions per second.
             for name in ("_retention", "_expire_producers", "_roll_due", "_collect_garbage"):
@@ -90,7 +90,7 @@ def test_idle_maintenance_jobs_do_not_touch_any_partition(tmp_path: Path) -> Non
                 sys.setprofile(count)
                 try:
                     for job in jobs.values():
-                        steps = job.run(START_MS)
+                        steps = job(START_MS)
                         for _ in steps or ():
                             pass
                 finally:

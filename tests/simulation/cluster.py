@@ -51,7 +51,7 @@ from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.log.log import Log
 from kafka_compat.storage.records.batch import read_headers
 from kafka_compat.storage.records.records import Record, build_batch
-from kafka_compat.storage.segments.segment import FileSlice
+from kafka_compat.storage.segments.file_slice import FileSlice
 from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
 from tests.simulation.controller import BROKERS, DELAY_MAX_MS, TOPIC, TOPIC_ID, Controller, Controls
 from tests.simulation.producer import IdempotentProducer, Violation

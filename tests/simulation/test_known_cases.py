@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -210,7 +209,7 @@ def no_isr_fence(monkeypatch: pytest.MonkeyPatch) -> None:
         context: ControllerContext, broker_id: int, partition: TopicPartition, change: IsrChange
     ) -> StateWrite:
         state = context.states[partition]
-        wanted = replace(state, isr=change.isr, controller_epoch=context.controller_epoch)
+        wanted = state._replace(isr=change.isr, controller_epoch=context.controller_epoch)
         return StateWrite(partition, wanted, state.partition_epoch)
 
     monkeypatch.setattr(controller_isr, "_decide", decide)

@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -31,7 +32,7 @@ class TopicData:
     """Partitions of one topic, identified by name in versions 0 and 1, and by ID in later versions."""
 
     topic_name: s.String = s.field("0-1", default="")
-    topic_id: s.Uuid = s.field("2+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("2+", default=ZERO_UUID)
     partitions: list[PartitionData] = []
 
 
@@ -60,7 +61,7 @@ class AlterPartitionResponsePartitionData:
 @s.struct
 class AlterPartitionResponseTopicData:
     topic_name: s.String = s.field("0-1", default="")
-    topic_id: s.Uuid = s.field("2+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("2+", default=ZERO_UUID)
     partitions: list[AlterPartitionResponsePartitionData] = []
 
 

@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.request(ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1", flexible="0+")
@@ -14,7 +15,7 @@ class ConsumerGroupDescribeRequest:
 
 @s.struct
 class TopicPartitions:
-    topic_id: s.Uuid = s.ZERO_UUID
+    topic_id: s.Uuid = ZERO_UUID
     topic_name: s.String = ""
     partitions: list[s.Int32] = []
 

@@ -4,6 +4,7 @@ without a value deletes the entry with its key.
 """
 
 from kafka_compat.protocol import schema as s
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.data(versions="0-1")
@@ -27,7 +28,7 @@ class OffsetCommitValue:
     metadata: s.String = ""
     commit_timestamp: s.Int64 = 0
     expire_timestamp: s.Int64 = s.field("1", default=-1)
-    topic_id: s.Uuid = s.field("4+", default=s.ZERO_UUID, tag=0)
+    topic_id: s.Uuid = s.field("4+", default=ZERO_UUID, tag=0)
 
 
 @s.data(versions="2")

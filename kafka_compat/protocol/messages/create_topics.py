@@ -3,6 +3,7 @@
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import request, response
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -57,7 +58,7 @@ class CreatableTopicResult:
     """The result for one topic. Version 5 adds the settings (KIP-525), and version 7 the topic ID."""
 
     name: s.String = ""
-    topic_id: s.Uuid = s.field("7+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("7+", default=ZERO_UUID)
     error_code: s.Int16 = 0
     error_message: s.NullableString = s.field("1+", default="")
     topic_config_error_code: s.Int16 = s.field("5+", default=0, tag=0)

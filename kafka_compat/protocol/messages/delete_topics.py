@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -9,7 +10,7 @@ class DeleteTopicState:
     """A topic's name or, if the name is null, its ID."""
 
     name: s.NullableString = s.field("6+", default=None)
-    topic_id: s.Uuid = s.field("6+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("6+", default=ZERO_UUID)
 
 
 @s.request(ApiKey.DELETE_TOPICS, versions="0-6", flexible="4+")
@@ -26,7 +27,7 @@ class DeletableTopicResult:
     """The result for one topic. The name is null if the request contained an unknown ID."""
 
     name: s.NullableString = s.field(default="", nullable="6+")
-    topic_id: s.Uuid = s.field("6+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("6+", default=ZERO_UUID)
     error_code: s.Int16 = 0
     error_message: s.NullableString = s.field("5+", default=None)
 

@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -47,7 +48,7 @@ class DescribeTopicPartitionsResponsePartition:
 class DescribeTopicPartitionsResponseTopic:
     error_code: s.Int16 = 0
     name: s.NullableString = ""
-    topic_id: s.Uuid = s.ZERO_UUID
+    topic_id: s.Uuid = ZERO_UUID
     is_internal: s.Bool = False
     partitions: list[DescribeTopicPartitionsResponsePartition] = []
     topic_authorized_operations: s.Int32 = -2147483648

@@ -3,6 +3,7 @@
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import request, response
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -25,7 +26,7 @@ class FetchPartition:
     last_fetched_epoch: s.Int32 = s.field("12+", default=-1)
     log_start_offset: s.Int64 = s.field("5+", default=-1)
     partition_max_bytes: s.Int32 = 0
-    replica_directory_id: s.Uuid = s.field("17+", default=s.ZERO_UUID, tag=0)
+    replica_directory_id: s.Uuid = s.field("17+", default=ZERO_UUID, tag=0)
     high_watermark: s.Int64 = s.field("18+", default=0x7FFFFFFFFFFFFFFF, tag=1)
 
 
@@ -34,7 +35,7 @@ class FetchTopic:
     """Partitions of one topic, identified by name in versions 0 to 12, and by ID in later versions."""
 
     topic: s.String = s.field("0-12", default="")
-    topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("13+", default=ZERO_UUID)
     partitions: list[FetchPartition] = []
 
 
@@ -43,7 +44,7 @@ class ForgottenTopic:
     """Partitions to remove from the fetch session."""
 
     topic: s.String = s.field("7-12", default="")
-    topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("13+", default=ZERO_UUID)
     partitions: list[s.Int32] = s.field("7+", default=[])
 
 
@@ -127,7 +128,7 @@ class PartitionData:
 @s.struct
 class FetchableTopicResponse:
     topic: s.String = s.field("0-12", default="")
-    topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("13+", default=ZERO_UUID)
     partitions: list[PartitionData] = []
 
 

@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -28,7 +29,7 @@ class LeaderAndIsrPartitionState:
 @s.struct
 class LeaderAndIsrTopicState:
     topic_name: s.String = s.field("2+", default="")
-    topic_id: s.Uuid = s.field("5+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("5+", default=ZERO_UUID)
     partition_states: list[LeaderAndIsrPartitionState] = s.field("2+", default=[])
 
 
@@ -68,7 +69,7 @@ class LeaderAndIsrPartitionError:
 
 @s.struct
 class LeaderAndIsrTopicError:
-    topic_id: s.Uuid = s.field("5+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("5+", default=ZERO_UUID)
     partition_errors: list[LeaderAndIsrPartitionError] = s.field("5+", default=[])
 
 

@@ -3,13 +3,14 @@
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import request, response
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
 class MetadataRequestTopic:
     """A topic's name or, in version 12 and later, its ID with a null name."""
 
-    topic_id: s.Uuid = s.field("10+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("10+", default=ZERO_UUID)
     name: s.NullableString = s.field(default="", nullable="10+")
 
 
@@ -57,7 +58,7 @@ class MetadataResponseTopic:
 
     error_code: s.Int16 = 0
     name: s.NullableString = s.field(default="", nullable="12+")
-    topic_id: s.Uuid = s.field("10+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("10+", default=ZERO_UUID)
     is_internal: s.Bool = s.field("1+", default=False)
     partitions: list[MetadataResponsePartition] = []
     topic_authorized_operations: s.Int32 = s.field("8+", default=-2147483648)

@@ -3,6 +3,7 @@
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import request, response
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -18,7 +19,7 @@ class TopicProduceData:
     """Partitions of one topic, identified by name in versions 0 to 12, and by ID in later versions."""
 
     name: s.String = s.field("0-12", default="")
-    topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("13+", default=ZERO_UUID)
     partition_data: list[PartitionProduceData] = []
 
 
@@ -72,7 +73,7 @@ class PartitionProduceResponse:
 @s.struct
 class TopicProduceResponse:
     name: s.String = s.field("0-12", default="")
-    topic_id: s.Uuid = s.field("13+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("13+", default=ZERO_UUID)
     partition_responses: list[PartitionProduceResponse] = []
 
 

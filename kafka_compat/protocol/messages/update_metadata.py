@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -22,7 +23,7 @@ class UpdateMetadataPartitionState:
 @s.struct
 class UpdateMetadataTopicState:
     topic_name: s.String = s.field("5+", default="")
-    topic_id: s.Uuid = s.field("7+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("7+", default=ZERO_UUID)
     partition_states: list[UpdateMetadataPartitionState] = s.field("5+", default=[])
 
 

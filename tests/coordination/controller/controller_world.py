@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from uuid import UUID
 
 from kafka_compat.coordination.controller import effects, events, outcomes
@@ -128,7 +127,7 @@ class World:
     def add_partitions(self, name: str, replicas: Mapping[int, tuple[int, ...]]) -> None:
         """Add partitions to a topic's node."""
         topic = self.topics[name]
-        self.topics[name] = replace(topic, replicas={**topic.replicas, **replicas})
+        self.topics[name] = topic._replace(replicas={**topic.replicas, **replicas})
         self.send(events.PartitionsChanged(self.topics[name]))
 
     def delete_topic(self, name: str) -> None:
@@ -176,7 +175,7 @@ class World:
     def meddle(self, partition: TopicPartition, isr: tuple[int, ...]) -> None:
         """Write the partition's state node as a client other than the controller."""
         state = self.states[partition]
-        self.states[partition] = replace(state, isr=isr, partition_epoch=state.partition_epoch + 1)
+        self.states[partition] = state._replace(isr=isr, partition_epoch=state.partition_epoch + 1)
 
     def release(self, *, others_too: bool = True) -> None:
         """Complete the held write. Complete later writes too, or hold the next one."""
@@ -239,7 +238,7 @@ class World:
                 continue
             written[partition] = expected + 1
             self._check(partition, known, state)
-            self.states[partition] = replace(state, partition_epoch=expected + 1)
+            self.states[partition] = state._replace(partition_epoch=expected + 1)
             self.lines.append(f"state {partition}: {_state(self.states[partition])}")
         return events.StatesWritten(effect.write_id, written, conflicts)
 
