@@ -45,6 +45,29 @@ def whole_batches(content: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
         position = end
 
 
+class AbortedTransactions:
+    """Aborted transactions in a Fetch response, as (producer ID, first offset). None means that no records
+    of aborted transactions are skipped.
+    """
+
+    def __init__(self, aborted: Iterable[tuple[int, int]] | None) -> None:
+        self._waiting = sorted(aborted or (), key=lambda one: one[1], reverse=True)
+        self._open: set[int] = set()
+
+    def skip(self, header: BatchHeader, batch: memoryview) -> bool:
+        """Return whether a consumer skips the batch, a marker or part of an aborted transaction. Call this
+        method for each batch in order. Raises StorageError if a marker is corrupt.
+        """
+        while self._waiting and self._waiting[-1][1] <= header.last_offset:
+            self._open.add(self._waiting.pop()[0])
+        if header.is_control:
+            record = next(iter_records(batch), None)
+            if record is not None and control_record_type(record) is ControlRecordType.ABORT:
+                self._open.discard(header.producer_id)
+            return True
+        return header.is_transactional and header.producer_id in self._open
+
+
 def consumed(
     topic: str, partition: int, content: Buffer, from_offset: int, aborted: Iterable[tuple[int, int]] | None
 ) -> Iterator[tuple[int, list[Consumed]]]:
@@ -52,20 +75,10 @@ def consumed(
     contains the aborted transactions as (producer ID, first offset). Their records are skipped. If `aborted`
     is None, all records are yielded. Raises StorageError if a batch is corrupt.
     """
-    waiting = sorted(aborted or (), key=lambda one: one[1], reverse=True)
-    out: set[int] = set()
+    transactions = AbortedTransactions(aborted)
     for header, batch in whole_batches(content):
-        while waiting and waiting[-1][1] <= header.last_offset:
-            out.add(waiting.pop()[0])
-        if header.is_control:
-            record = next(iter_records(batch), None)
-            if record is not None and control_record_type(record) is ControlRecordType.ABORT:
-                out.discard(header.producer_id)
-            yield header.next_offset, []
-        elif header.is_transactional and header.producer_id in out:
-            yield header.next_offset, []
-        else:
-            yield header.next_offset, _records(topic, partition, header, batch, from_offset)
+        skipped = transactions.skip(header, batch)
+        yield header.next_offset, [] if skipped else _records(topic, partition, header, batch, from_offset)
 
 
 def _records(

@@ -8,14 +8,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from kafka_compat.client.consumed import whole_batches
+from kafka_compat.client.consumed import AbortedTransactions, whole_batches
 from kafka_compat.protocol.buffers import Buffer
 from kafka_compat.search.matching import Match
 from kafka_compat.storage.errors import CorruptRecord, StorageError
 from kafka_compat.storage.records.batch import BatchHeader, crc_ok
-from kafka_compat.storage.records.kinds import ControlRecordType
 from kafka_compat.storage.records.legacy import records_of
-from kafka_compat.storage.records.records import Header, Record, control_record_type, iter_body, records_body
+from kafka_compat.storage.records.records import Header, Record, iter_body, records_body
 
 WHOLE: Final = 1 << 62
 """Value of `kept_bytes` that keeps records entirely."""
@@ -92,33 +91,23 @@ def scanned(
     `breathe` is called after every RECORDS_AT_ONCE records.
     """
     scan = _Scan(wanted, breathe)
-    waiting = sorted(aborted or (), key=lambda one: one[1], reverse=True)
-    out: set[int] = set()
+    transactions = AbortedTransactions(aborted)
     for header, batch in whole_batches(content):
         if header.base_offset >= wanted.end and header.magic == 2:
             scan.next_offset = wanted.end
             break
-        while waiting and waiting[-1][1] <= header.last_offset:
-            out.add(waiting.pop()[0])
-        if header.is_control:
-            if _ends_aborted(batch, header):
-                out.discard(header.producer_id)
-            scan.pass_over(header)
-        elif header.is_transactional and header.producer_id in out:
+        try:
+            is_skipped = transactions.skip(header, batch)
+        except StorageError:
+            # Skip corrupt markers too: they contain no records.
+            is_skipped = True
+        if is_skipped:
             scan.pass_over(header)
         else:
             scan.look_into(header, batch)
             if scan.is_full:
                 break
     return scan.result()
-
-
-def _ends_aborted(batch: memoryview, header: BatchHeader) -> bool:
-    try:
-        record = next(iter_body(header, records_body(batch, header)), None)
-        return record is not None and control_record_type(record) is ControlRecordType.ABORT
-    except StorageError:
-        return False
 
 
 class _Scan:

@@ -1,11 +1,11 @@
 """Copy a topic: as a fork on a standalone broker, otherwise record by record in the background."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from kafka_compat.client.consumed import whole_batches
+from kafka_compat.client.consumed import AbortedTransactions, whole_batches
 from kafka_compat.control.topic_fork import copy_positions, fork_topic
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.http.routes import CONFLICT, NOT_FOUND, BadCall
@@ -21,9 +21,9 @@ from kafka_compat.search.source import Content, Unreadable
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.records.batch import BatchHeader
-from kafka_compat.storage.records.kinds import CompressionType, ControlRecordType, TimestampType
+from kafka_compat.storage.records.kinds import CompressionType, TimestampType
 from kafka_compat.storage.records.legacy import records_of
-from kafka_compat.storage.records.records import Record, build_batch, control_record_type, iter_records
+from kafka_compat.storage.records.records import Record, build_batch, iter_records
 
 BODY: Final = {
     "name": "string: topic to copy",
@@ -189,32 +189,22 @@ async def _append(look: Callable[[], Visit], target: str, partition: int, batch:
 
 def _rebuilt(content: Content, first: int, end: int) -> list[tuple[bytes | None, int, int]]:
     """Return (batch to append or None if skipped, number of records, next source offset) for each batch."""
-    waiting = sorted(content.aborted or (), key=lambda one: one[1], reverse=True)
-    out: set[int] = set()
+    transactions = AbortedTransactions(content.aborted)
     rebuilt: list[tuple[bytes | None, int, int]] = []
     for header, batch in whole_batches(content.load()):
         if header.magic == 2 and header.base_offset >= end:
             rebuilt.append((None, 0, end))
             break
-        while waiting and waiting[-1][1] <= header.last_offset:
-            out.add(waiting.pop()[0])
         next_offset = min(header.next_offset, end)
         records: list[Record] = []
-        if header.is_control:
-            marker = next(iter_records(batch), None)
-            if marker is not None and control_record_type(marker) is ControlRecordType.ABORT:
-                out.discard(header.producer_id)
-        elif not (header.is_transactional and header.producer_id in out):
-            records = [each for each in _records(header, batch) if first <= each.offset < end]
+        if not transactions.skip(header, batch):
+            found = iter_records(batch) if header.magic > 1 else records_of(batch)
+            records = [each for each in found if first <= each.offset < end]
         if next_offset > first or records:
             rebuilt.append((_batch(header, records), len(records), max(next_offset, first)))
     if not rebuilt:
         raise StorageError(f"the data at offset {first} is not a batch")
     return rebuilt
-
-
-def _records(header: BatchHeader, batch: memoryview) -> Iterator[Record]:
-    return iter_records(batch) if header.magic > 1 else records_of(batch)
 
 
 def _batch(header: BatchHeader, records: list[Record]) -> bytes | None:
