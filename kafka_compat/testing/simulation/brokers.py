@@ -3,8 +3,8 @@
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
 
 from kafka_compat.broker import Broker, BrokerHooks, StartupError, cluster_broker, standalone_broker
 from kafka_compat.config import BrokerConfig
@@ -13,9 +13,6 @@ from kafka_compat.testing.simulation.ensemble import Ensemble, tree_of
 from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
 from kafka_compat.testing.simulation.loop import SimulatedLoop
 from kafka_compat.testing.simulation.nodes import Node
-
-if TYPE_CHECKING:
-    pass
 
 _DISK_S = (0.00002, 0.002)
 
@@ -76,7 +73,42 @@ _RETRY_S = 1.0
 """Delay before restarting a broker that could not start, for example because its old session exists."""
 
 
-class SimulatedBroker:
+class SimulatedProcess:
+    """A process that can be killed, paused and started again."""
+
+    def __init__(self, loop: SimulatedLoop, name: str, host: str) -> None:
+        self.name = name
+        self.node: Node | None = None
+        """The node that runs the process, or None if the process was killed or has ended."""
+        self._loop = loop
+        self._host = host
+
+    def _spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._loop.journal.note(f"{self.name}: started")
+        self.node = Node(self.name, self._host)
+        self.node.spawn(self._loop, work)
+
+    def kill(self) -> None:
+        """Kill the process (kill -9). None of its code runs any more, not even `finally` blocks."""
+        if self.node is not None:
+            self._loop.journal.note(f"{self.name}: killed")
+            self.node.kill()
+            self.node = None
+
+    def pause(self) -> None:
+        """Pause the process (SIGSTOP)."""
+        if self.node is not None:
+            self._loop.journal.note(f"{self.name}: paused")
+            self.node.pause()
+
+    def resume(self) -> None:
+        """Resume the process (SIGCONT)."""
+        if self.node is not None:
+            self._loop.journal.note(f"{self.name}: resumed")
+            self._loop.resume(self.node)
+
+
+class SimulatedBroker(SimulatedProcess):
     """Broker `number`, at `kafka-<number>:9092`. A kill (kill -9) takes effect between two steps of the
     broker, so that all written data exists at the next start.
     """
@@ -91,12 +123,10 @@ class SimulatedBroker:
         ensemble: Ensemble | None,
     ) -> None:
         """`fail` ends the simulation with an error. `ensemble` is None for a standalone broker."""
-        self.name = f"broker {number}"
+        super().__init__(loop, f"broker {number}", f"10.0.0.{number}")
         self.number = number
-        self._loop = loop
         self._fail = fail
         self._ensemble = ensemble
-        self._host = f"10.0.0.{number}"
         self._chance = random.Random(f"{seed} {self.name}")
         self._settings = {
             **_QUICK,
@@ -109,8 +139,6 @@ class SimulatedBroker:
         self._disk = SimulatedFilesystem(random.Random(f"{seed} disk {number}"))
         self._disk.now_ms = int(loop.time_of_day_s() * 1000)
         self._tree = bytearray()
-        self.node: Node | None = None
-        """The broker's process, or None while the broker is down."""
         self._has_served = False
         self.ready = asyncio.Event()
         """Set while the broker serves clients."""
@@ -119,9 +147,7 @@ class SimulatedBroker:
     def start(self) -> None:
         """Start the broker with its disk, unless it is running. Do not wait until it serves."""
         if self.node is None:
-            self._loop.journal.note(f"{self.name}: started")
-            self.node = Node(self.name, self._host)
-            self.node.spawn(self._loop, self._serve)
+            self._spawn(self._serve)
 
     async def _serve(self) -> None:
         try:
@@ -153,20 +179,6 @@ class SimulatedBroker:
     def kill(self) -> None:
         """Kill the process (kill -9)."""
         if self.node is not None:
-            self._loop.journal.note(f"{self.name}: killed")
-            self.node.kill()
-            self.node = None
+            super().kill()
             self.ready.clear()
             self._disk = self._disk.after_kill()
-
-    def pause(self) -> None:
-        """Pause the process (SIGSTOP)."""
-        if self.node is not None:
-            self._loop.journal.note(f"{self.name}: paused")
-            self.node.pause()
-
-    def resume(self) -> None:
-        """Resume the process (SIGCONT)."""
-        if self.node is not None:
-            self._loop.journal.note(f"{self.name}: resumed")
-            self._loop.resume(self.node)

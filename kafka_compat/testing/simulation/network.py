@@ -280,8 +280,7 @@ class SimulatedSocket:
             self._local = self._listening._local
             self._listening._enqueue(self)
         elif self._local == _NOWHERE:
-            host = "127.0.0.1" if self._node is None else self._node.host
-            self._local = (host, self._network.free_port())
+            self._local = ("127.0.0.1" if self._node is None else self._node.host, self._network.free_port())
 
     def refused(self) -> None:
         self._error = errno.ECONNREFUSED

@@ -48,38 +48,22 @@ _REAL_RANDOM: dict[str, Callable[..., Any]] = {
 }
 
 
-def _time() -> float:
-    return _real_time() if (loop := _loop()) is None else loop.time_of_day_s()
+def _instead(real: Callable[..., Any], simulated: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a replacement for `real` that calls `simulated` with the loop if a simulation is running."""
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        loop = _loop()
+        return real(*arguments, **named) if loop is None else simulated(loop, *arguments, **named)
+
+    return called
 
 
-def _time_ns() -> int:
-    return _real_time_ns() if (loop := _loop()) is None else int(loop.time_of_day_s() * _NS)
+def _elapsed_ns(loop: SimulatedLoop) -> int:
+    return int(loop.time() * _NS)
 
 
-def _elapsed(real: Callable[[], float]) -> Callable[[], float]:
-    return lambda: real() if (loop := _loop()) is None else loop.time()
-
-
-def _elapsed_ns(real: Callable[[], int]) -> Callable[[], int]:
-    return lambda: real() if (loop := _loop()) is None else int(loop.time() * _NS)
-
-
-def _sleep(seconds: float) -> None:
-    if (loop := _loop()) is None:
-        _real_sleep(seconds)
-    else:
-        loop.sleep(seconds)
-
-
-def _urandom(size: int) -> bytes:
-    return _real_urandom(size) if _loop() is None else _Running.urandom.randbytes(size)
-
-
-def _chance(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    def drawn(*arguments: Any, **named: Any) -> Any:
-        return (real if _loop() is None else getattr(_Running.random, name))(*arguments, **named)
-
-    return drawn
+def _chance(name: str) -> Callable[..., Any]:
+    return lambda _, *arguments, **named: getattr(_Running.random, name)(*arguments, **named)
 
 
 class _SocketType(type):
@@ -96,12 +80,6 @@ class _Socket(metaclass=_SocketType):
         return SimulatedSocket(loop.network, *arguments, **named)
 
 
-def _getaddrinfo(*arguments: Any, **named: Any) -> Any:
-    if (loop := _loop()) is None:
-        return _real_getaddrinfo(*arguments, **named)
-    return loop.network.getaddrinfo(*arguments, **named)
-
-
 def _unless_simulated(real: Callable[..., Any]) -> Callable[..., Any]:
     """Return a replacement for a function of the gc module. During a simulation, it does nothing, on all
     threads, because collections must not depend on earlier garbage.
@@ -113,22 +91,23 @@ def _unless_simulated(real: Callable[..., Any]) -> Callable[..., Any]:
     return collector
 
 
+_SIMULATED: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] = (
+    (_real_time, SimulatedLoop.time_of_day_s),
+    (_real_time_ns, lambda loop: int(loop.time_of_day_s() * _NS)),
+    *((real, SimulatedLoop.time) for real in (_real_monotonic, _real_perf_counter)),
+    *((real, _elapsed_ns) for real in (_real_monotonic_ns, _real_perf_counter_ns)),
+    (_real_sleep, SimulatedLoop.sleep),
+    (_real_urandom, lambda loop, size: _Running.urandom.randbytes(size)),
+    (_real_getaddrinfo, lambda loop, *place, **hints: loop.network.getaddrinfo(*place, **hints)),
+    *((real, _chance(name)) for name, real in _REAL_RANDOM.items()),
+)
 _STAND_INS: dict[int, tuple[Any, Any]] = {
     id(real): (real, stand_in)
     for real, stand_in in (
-        (_real_time, _time),
-        (_real_time_ns, _time_ns),
-        (_real_monotonic, _elapsed(_real_monotonic)),
-        (_real_monotonic_ns, _elapsed_ns(_real_monotonic_ns)),
-        (_real_perf_counter, _elapsed(_real_perf_counter)),
-        (_real_perf_counter_ns, _elapsed_ns(_real_perf_counter_ns)),
-        (_real_sleep, _sleep),
-        (_real_urandom, _urandom),
         (_real_socket, _Socket),
-        (_real_getaddrinfo, _getaddrinfo),
         *((real, _unless_simulated(real)) for real in (_real_collect, _real_freeze, _real_set_threshold)),
         *((real, _unless_simulated(real)) for real in (_real_enable, _real_disable)),
-        *((real, _chance(name, real)) for name, real in _REAL_RANDOM.items()),
+        *((real, _instead(real, simulated)) for real, simulated in _SIMULATED),
     )
 }
 _OWN = __name__

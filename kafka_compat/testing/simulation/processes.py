@@ -22,7 +22,6 @@ import traceback
 from collections.abc import Iterable, Iterator
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from types import TracebackType
 from typing import Self
 
 from kafka_compat.testing.simulation.faults import Faults
@@ -133,9 +132,7 @@ class Keepers:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for keeper in self._keepers:
             keeper.close()
 

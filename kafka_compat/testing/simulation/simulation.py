@@ -5,11 +5,10 @@ import random
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from kafka_compat.testing.simulation.brokers import PORT, SimulatedBroker
+from kafka_compat.testing.simulation.brokers import PORT, SimulatedBroker, SimulatedProcess
 from kafka_compat.testing.simulation.ensemble import Ensemble
 from kafka_compat.testing.simulation.faults import Bringer, Faults
 from kafka_compat.testing.simulation.loop import SimulatedLoop
-from kafka_compat.testing.simulation.nodes import Node
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -18,46 +17,22 @@ _SESSION_TIMEOUT_S = 6.0
 _REPLICAS_MAX = 3
 
 
-class Process:
+class Process(SimulatedProcess):
     """A process of the program. `work` is restarted after a kill or an exception, as by a supervisor. An
     AssertionError fails the simulation.
     """
 
     def __init__(self, simulation: "Simulation", name: str, host: str, work: Work) -> None:
-        self.name = name
+        super().__init__(simulation.loop, name, host)
         self._simulation = simulation
-        self._host = host
         self._work = work
-        self.node: Node | None = None
-        """The node that runs the process, or None if the process was killed or has ended."""
         self.ended = asyncio.Event()
         """Set when `work` has returned."""
 
     def start(self) -> None:
         """Start the process, unless it is running or has ended."""
         if self.node is None and not self.ended.is_set():
-            self._simulation.note(f"{self.name}: started")
-            self.node = Node(self.name, self._host)
-            self.node.spawn(self._simulation.loop, self._run)
-
-    def kill(self) -> None:
-        """Kill the process (kill -9). None of its code runs any more, not even `finally` blocks."""
-        if self.node is not None:
-            self._simulation.note(f"{self.name}: killed")
-            self.node.kill()
-            self.node = None
-
-    def pause(self) -> None:
-        """Pause the process (SIGSTOP)."""
-        if self.node is not None:
-            self._simulation.note(f"{self.name}: paused")
-            self.node.pause()
-
-    def resume(self) -> None:
-        """Resume the process (SIGCONT)."""
-        if self.node is not None:
-            self._simulation.note(f"{self.name}: resumed")
-            self._simulation.loop.resume(self.node)
+            self._spawn(self._run)
 
     async def _run(self) -> None:
         node = self.node
