@@ -55,10 +55,7 @@ def _wanted(text: str) -> dict[TopicPartition, int]:
     value = json_input.parsed(text)
     if value is None:
         raise json_input.admin_error("The file is not valid JSON")
-    top = json_input.fields(value)
-    version = json_input.field(top, "version", int) if "version" in top else 1
-    if version != 1:
-        raise json_input.admin_error(f"Not supported version field value {version}")
+    top = json_input.first_version(value)
     if "partitions" not in top:
         raise json_input.admin_error("Missing partitions field")
     found: dict[TopicPartition, int] = {}

@@ -34,6 +34,15 @@ def parsed(text: str) -> Any:
         return None
 
 
+def first_version(value: Any) -> dict[str, Any]:
+    """Return the fields of a JSON object in version 1 of its format. Raises Failure for other versions."""
+    top = fields(value)
+    version = field(top, "version", int) if "version" in top else 1
+    if version != 1:
+        raise admin_error(f"Not supported version field value {version}")
+    return top
+
+
 def fields(value: Any) -> dict[str, Any]:
     """Return the fields of a JSON object. Raises Failure if the value is not an object."""
     if not isinstance(value, dict):
@@ -54,6 +63,5 @@ def field(value: dict[str, Any], name: str, kind: type, kind_name: str = "") -> 
         raise Failure(_MAPPING, f"No such field exists: `{name}`")
     found = value[name]
     if not isinstance(found, kind) or isinstance(found, bool):
-        text = f"Expected `{kind_name or _NAMES[kind]}` value, received {json.dumps(found)}"
-        raise Failure(_MAPPING, text)
+        raise Failure(_MAPPING, f"Expected `{kind_name or _NAMES[kind]}` value, received {json.dumps(found)}")
     return found

@@ -45,7 +45,7 @@ def read_plan(text: str) -> Plan:
     if value is None:
         cause = Failure("com.fasterxml.jackson.core.JsonParseException", "the file is not JSON")
         raise Failure("org.apache.kafka.tools.AdminOperationException", str(cause), cause)
-    top = _checked_version(value)
+    top = json_input.first_version(value)
     plan = Plan([], {})
     for item in map(json_input.fields, json_input.items(top.get("partitions", []))):
         topic, index = json_input.field(item, "topic", str), json_input.field(item, "partition", int)
@@ -62,14 +62,6 @@ def read_plan(text: str) -> Plan:
             if folder != _ANY:
                 plan.folders[Replica(broker, topic, index)] = folder
     return plan
-
-
-def _checked_version(value: Any) -> dict[str, Any]:
-    top = json_input.fields(value)
-    version = json_input.field(top, "version", int) if "version" in top else 1
-    if version != 1:
-        raise admin_error(f"Not supported version field value {version}")
-    return top
 
 
 def _twice(items: Sequence[Any]) -> list[Any]:
@@ -101,7 +93,7 @@ def read_topics(text: str) -> list[str]:
     value = json_input.parsed(text)
     if value is None:
         raise admin_error("The file is not valid JSON")
-    top = _checked_version(value)
+    top = json_input.first_version(value)
     items = map(json_input.fields, json_input.items(top.get("topics", [])))
     topics = [json_input.field(item, "topic", str) for item in items]
     twice = _twice(topics)
