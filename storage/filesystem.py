@@ -5,8 +5,6 @@
 `sync` of the file, names after `sync_directory` of the containing directory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os
@@ -333,8 +331,7 @@ def _copy(source: int, target: int) -> None:
 def _write_fully(fd: int, content: Buffer) -> None:
     view = memoryview(content)
     while view:
-        written_bytes = os.write(fd, view)
-        view = view[written_bytes:]
+        view = view[os.write(fd, view) :]
 
 
 @functools.cache

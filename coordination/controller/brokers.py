@@ -161,8 +161,7 @@ class Brokers:
         yield from context.pause()
         kept = [replica for replica in replicas if not context.is_deleted(replica[0].topic)]
         yield from self._replicas.move(kept, ReplicaPhase.OFFLINE)
-        going = [replica for replica in replicas if self._is_going(replica)]
-        yield from self._deletions.fail(going)
+        yield from self._deletions.fail([replica for replica in replicas if self._is_going(replica)])
         if not kept and not led:
             send_metadata(context, context.brokers, [])
 

@@ -188,9 +188,7 @@ class ControllerContext:
         return self.assignments.get(partition.topic, {}).get(partition.partition, _UNASSIGNED)
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
-        return [
-            (partition, broker) for partition in partitions for broker in self.assignment(partition).replicas
-        ]
+        return [(item, broker) for item in partitions for broker in self.assignment(item).replicas]
 
     def replicas_on(self, brokers: Iterable[int]) -> list[Replica]:
         """Return all replicas on the brokers."""

@@ -47,9 +47,7 @@ def alter_partitions(
 
 def altered(reply: AlterPartitionReply) -> Mapping[TopicPartition, PartitionState]:
     """Return the states of the partitions in the reply that have no error."""
-    return {
-        partition: state for partition, state in reply.partitions.items() if isinstance(state, PartitionState)
-    }
+    return {key: state for key, state in reply.partitions.items() if isinstance(state, PartitionState)}
 
 
 def _decide(

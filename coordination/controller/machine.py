@@ -194,10 +194,9 @@ class _Term:
             case events.IsrChangesFound():
                 yield from self._isrs_changed(event)
             case events.StatesMended():
-                unknown = {
-                    key: state for key, state in event.states.items() if key not in self.context.states
-                }
-                yield from self._adopt(unknown)
+                yield from self._adopt(
+                    {key: state for key, state in event.states.items() if key not in self.context.states}
+                )
             case events.RebalanceTick():
                 yield from self._elections.rebalance()
             case events.Resigned() | events.StatesWritten():

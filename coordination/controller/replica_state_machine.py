@@ -73,10 +73,8 @@ class Replicas:
         self, broker: int, partitions: Sequence[TopicPartition], target: ReplicaPhase, batch: RequestBatch
     ) -> Procedure[None]:
         match target:
-            case ReplicaPhase.NEW:
-                self._to_new(broker, partitions, batch)
-            case ReplicaPhase.ONLINE:
-                self._to_online(broker, partitions, batch)
+            case ReplicaPhase.NEW | ReplicaPhase.ONLINE:
+                self._inform(broker, partitions, target, batch)
             case ReplicaPhase.OFFLINE:
                 yield from self._to_offline(broker, partitions, batch)
             case ReplicaPhase.DELETION_STARTED:
@@ -100,18 +98,14 @@ class Replicas:
         else:
             self._context.replica_phases[(partition, broker)] = target
 
-    def _to_new(self, broker: int, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
+    def _inform(
+        self, broker: int, partitions: Sequence[TopicPartition], target: ReplicaPhase, batch: RequestBatch
+    ) -> None:
         for partition in partitions:
             state = self._context.states.get(partition)
-            if state is not None:
-                batch.leader_and_isr([broker], partition, state, is_new=True)
-
-    def _to_online(self, broker: int, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
-        for partition in partitions:
-            state = self._context.states.get(partition)
-            is_informed = self._context.replica_phases[(partition, broker)] is ReplicaPhase.NEW
+            is_informed = self._context.replica_phases.get((partition, broker)) is ReplicaPhase.NEW
             if state is not None and not is_informed:
-                batch.leader_and_isr([broker], partition, state, is_new=False)
+                batch.leader_and_isr([broker], partition, state, is_new=target is ReplicaPhase.NEW)
 
     def _to_offline(
         self, broker: int, partitions: Sequence[TopicPartition], batch: RequestBatch

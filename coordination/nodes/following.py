@@ -64,8 +64,7 @@ class Notices:
 
     async def _names(self, store: MetadataStore, watch: stores.Watch | None = None) -> list[str]:
         """Read the names of the notifications. Ignore other nodes: their names would sort incorrectly."""
-        names = await store.children(self._folder, watch)
-        return [name for name in names if self._name.fullmatch(name)]
+        return [name for name in await store.children(self._folder, watch) if self._name.fullmatch(name)]
 
 
 class Following:

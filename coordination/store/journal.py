@@ -91,8 +91,7 @@ class Journal:
         view = memoryview(lines)
         try:
             while view:
-                written_bytes = os.write(self._file, view)
-                view = view[written_bytes:]
+                view = view[os.write(self._file, view) :]
         except OSError as error:
             os.ftruncate(self._file, self._bytes)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -115,8 +114,7 @@ class Journal:
         try:
             view = memoryview(snapshot)
             while view:
-                written_bytes = os.write(file, view)
-                view = view[written_bytes:]
+                view = view[os.write(file, view) :]
             os.fsync(file)
             os.replace(temporary, self.path)
         except OSError:

@@ -33,8 +33,7 @@ def standalone_broker(
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.cluster.own_store import OwnStore
 
-    membership = Membership(OwnStore() if new_tree is None else OwnStore(new_tree))
-    return Broker(config, membership, SERVED, hooks)
+    return Broker(config, Membership(OwnStore() if new_tree is None else OwnStore(new_tree)), SERVED, hooks)
 
 
 def cluster_broker(

@@ -153,8 +153,7 @@ class Broker:
         log_dirs = self._open_log_dirs(overrides)
         server.descriptors.make_room = log_dirs.spare_descriptors
         stored_cluster_id = log_directories.claim(log_dirs, config)
-        first = log_dirs.directories[0]
-        stored = await membership.open_store(config, self._clock, first, stored_cluster_id)
+        stored = await membership.open_store(config, self._clock, log_dirs.directories[0], stored_cluster_id)
         log_dirs.identify(config.broker_id, stored.cluster_id)
 
         await self._take_over_first_users(stored)

@@ -222,8 +222,7 @@ class ListenerTls:
             return
         self._revision = self._config.revision
         try:
-            settings = TlsSettings.of(self._config, self._listener)
-            renewed = await asyncio.to_thread(current.renewed, settings)
+            renewed = await asyncio.to_thread(current.renewed, TlsSettings.of(self._config, self._listener))
         except ConfigError as error:
             if str(error) != self._refused:
                 self._refused = str(error)

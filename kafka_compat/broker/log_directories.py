@@ -52,8 +52,7 @@ def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
         stored = stored_meta_properties(log_dirs.directories)
     except (StorageError, OSError) as error:
         raise StartupError(str(error)) from error
-    paths = ", ".join(log_dirs.directories)
-    _check(stored, paths, config)
+    _check(stored, ", ".join(log_dirs.directories), config)
     if not config.has_broker_id and stored.get("broker.id", "").isdecimal():
         # broker.id is not configured: use the ID of the broker that owns the directories.
         config.adopt_broker_id(int(stored["broker.id"]))

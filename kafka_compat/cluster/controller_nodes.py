@@ -361,8 +361,7 @@ class ControllerNodes:
                 operation = stores.SetData(path, data, broken)
                 continue
             stat = results[-1]
-            version = stat.version if isinstance(stat, Stat) else 0
-            return True, _with_epoch(write.state, version)
+            return True, _with_epoch(write.state, stat.version if isinstance(stat, Stat) else 0)
         found = await self.state(write.partition)
         # If the response to an attempt was lost, that attempt may have written the current state.
         if not lost or found is None or found.partition_epoch != expected + 1:
@@ -415,13 +414,9 @@ class ControllerNodes:
 
         All reads come first, because a read of the embedded store waits until earlier writes are on disk.
         """
-        below = await asked_for_all(
-            topics, lambda topic: self._below(znodes.topic_path(topic)), UNDER_WAY_MOST
-        )
+        below = await asked_for_all(topics, lambda name: self._below(znodes.topic_path(name)), UNDER_WAY_MOST)
         await asked_for_all(below, lambda paths: self._delete(paths, epoch_znode_version), UNDER_WAY_MOST)
-        await asked_for_all(
-            topics, lambda topic: self._delete_last(topic, epoch_znode_version), UNDER_WAY_MOST
-        )
+        await asked_for_all(topics, lambda name: self._delete_last(name, epoch_znode_version), UNDER_WAY_MOST)
 
     async def _delete_last(self, topic: str, epoch_znode_version: int) -> None:
         """Delete the topic's own node, its settings and the deletion request in one transaction, so that a

@@ -401,8 +401,7 @@ class ControllerTerm:
         self._settings.local().update_metadata(effect, epoch)
 
     def _send_stop_replica(self, effect: effects.SendStopReplica) -> None:
-        deletes = any(item.delete for item in effect.partitions)
-        answered = self._post if deletes else None
+        answered = self._post if any(item.delete for item in effect.partitions) else None
         if effect.broker.broker_id == self._broker_id:
             local = self._settings.local
             request = ControllerRequest("StopReplica", lambda _: local().stop(effect), answered)

@@ -114,8 +114,7 @@ class ReplicaStates:
         was_leader = held is not None and held.is_leader
         held = self._lead(state) if state.leader == self._local_id else self._follow(state)
         if held is None:
-            refusal = self._replicas.refusal(topic, index)
-            if isinstance(refusal, OutOfResources) and len(state.replicas) == 1:
+            if isinstance(self._replicas.refusal(topic, index), OutOfResources) and len(state.replicas) == 1:
                 # Avoid KAFKA_STORAGE_ERROR: it would take the only replica offline, but its log is usable.
                 return ErrorCode.UNKNOWN_SERVER_ERROR
             return ErrorCode.KAFKA_STORAGE_ERROR

@@ -154,16 +154,15 @@ class Membership:
         from kafka_compat.cluster.leader_and_isr import ReplicaStates
 
         context = self._context
-        states = ReplicaStates(
-            context.metadata.local_id,
-            self.replicas,
-            context.leaderships,
-            context.topic_overrides.min_insync_replicas,
-        )
         return ControllerOrders(
             Fence(lambda: self.broker_epoch),
             context.metadata,
-            states,
+            ReplicaStates(
+                context.metadata.local_id,
+                self.replicas,
+                context.leaderships,
+                context.topic_overrides.min_insync_replicas,
+            ),
             self.topic_settings,
             {} if self._peering is None else self._peering.addresses.leaders,
             context.long_work,

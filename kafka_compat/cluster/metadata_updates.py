@@ -83,10 +83,9 @@ def _grouped(request: UpdateMetadataRequest) -> Iterable[UpdateMetadataTopicStat
 
     topics: dict[str, UpdateMetadataTopicState] = {}
     for state in request.ungrouped_partition_states:
-        topic = topics.setdefault(
+        topics.setdefault(
             state.topic_name, UpdateMetadataTopicState(topic_name=state.topic_name, partition_states=[])
-        )
-        topic.partition_states.append(state)
+        ).partition_states.append(state)
     return topics.values()
 
 

@@ -103,8 +103,7 @@ class ClusterCoordinators:
     ) -> None:
         errors = dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
-            client = self._peers.client(pending.broker_id)
-            response: AddPartitionsToTxnResponse = await client.send(
+            response: AddPartitionsToTxnResponse = await self._peers.client(pending.broker_id).send(
                 ApiKey.ADD_PARTITIONS_TO_TXN, _VERSION, AddPartitionsToTxnRequest(transactions=[transaction])
             )
             if response.error_code:

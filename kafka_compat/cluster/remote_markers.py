@@ -107,8 +107,7 @@ class ClusterMarkerWriter:
         error = ErrorCode.UNKNOWN_SERVER_ERROR
         version = _VERSION_WITH_EPOCH_BUMP if marker.bumped_epoch else _VERSION
         try:
-            client = self._peers.client(request.leader_id)
-            response: WriteTxnMarkersResponse = await client.send(
+            response: WriteTxnMarkersResponse = await self._peers.client(request.leader_id).send(
                 ApiKey.WRITE_TXN_MARKERS, version, _request(marker, request.waiting)
             )
             for result in response.markers:

@@ -86,8 +86,7 @@ class TopicSettings:
             return znodes.decode_config(path, data)
         except MalformedNode as error:
             self._malformed.report(error, stat.version, MALFORMED_SETTINGS)
-            known = topic in self.overrides
-            return dict(self.overrides.of(topic) if known else DELETES_NOTHING)
+            return dict(self.overrides.of(topic) if topic in self.overrides else DELETES_NOTHING)
 
     def _know(self, topic: str, overrides: Mapping[str, str]) -> None:
         self.overrides.put(topic, overrides)

@@ -127,8 +127,7 @@ class Topics:
         fewer brokers than the configured replication factor, so that the first broker of a cluster does not
         store the only replica of the offsets. On a standalone broker, the replication factor is 1.
         """
-        brokers_max = INT32_MAX if self._may_have_peers else 1
-        internal = topic_rules.internal_topic(self._config, name, brokers_max)
+        internal = topic_rules.internal_topic(self._config, name, INT32_MAX if self._may_have_peers else 1)
         return await self.ensure(name, internal.partitions, internal.replication_factor, internal.configs)
 
     # --- client requests

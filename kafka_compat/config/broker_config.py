@@ -168,15 +168,13 @@ class BrokerConfig(TypedValues):
     def log_dirs(self) -> list[str]:
         """The absolute paths of the log directories, at least one."""
         # As in Kafka, an empty value counts as set. It usually comes from an undefined template variable.
-        setting = "log.dir" if self.str("log.dirs") is None else "log.dirs"
-        text = self.str(setting) or ""
+        text = self.str("log.dir" if self.str("log.dirs") is None else "log.dirs") or ""
         return [os.path.abspath(os.path.expanduser(item.strip())) for item in text.split(",") if item.strip()]
 
     @cached_property
     def listeners(self) -> tuple[Listener, ...]:
         """The addresses to bind, except for KRaft's controller listeners, which this broker ignores."""
-        text = self.str("listeners") or ""
-        return self._without_controllers("listeners", text)
+        return self._without_controllers("listeners", self.str("listeners") or "")
 
     @cached_property
     def advertised_listeners(self) -> dict[str, tuple[str, int]]:

@@ -48,10 +48,9 @@ class LoggerLevels:
 
     def levels(self) -> dict[str, str]:
         """Return the effective levels of the root logger, other loggers, and this project's packages."""
-        found = logging.Logger.manager.loggerDict
         names = [
             name
-            for name, logger in list(found.items())
+            for name, logger in list(logging.Logger.manager.loggerDict.items())
             if isinstance(logger, logging.Logger) or name == OURS or name.startswith(OURS + ".")
         ]
         return {ROOT: level_name(logging.getLogger().level)} | {

@@ -132,12 +132,11 @@ class Joining:
             if self._roster.select_protocol() != self._rebalance.protocol_name:
                 self._rebalance.prepare(f"static member {instance_id} rejoined with different protocols", now)
             else:
-                assignments = {
-                    other.member_id: self._rebalance.stored.assignment(other)
-                    for other in self._roster.members.values()
-                }
                 self._rebalance.store_generation(
-                    assignments,
+                    {
+                        other.member_id: self._rebalance.stored.assignment(other)
+                        for other in self._roster.members.values()
+                    },
                     StaticMemberStored(
                         new_id, former, former_leader_id, request.supports_skipping_assignment
                     ),

@@ -36,8 +36,7 @@ async def alter_partition_reassignments(
         )
     topics: dict[str, ReassignableTopicResponse] = {}
     for (topic, index), outcome in reply.partitions.items():
-        answer = topics.setdefault(topic, ReassignableTopicResponse(name=topic, partitions=[]))
-        answer.partitions.append(
+        topics.setdefault(topic, ReassignableTopicResponse(name=topic, partitions=[])).partitions.append(
             ReassignablePartitionResponse(
                 partition_index=index, error_code=outcome.error, error_message=outcome.message
             )

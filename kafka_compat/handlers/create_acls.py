@@ -53,9 +53,7 @@ def _refusal(binding: Binding) -> KafkaError | None:
     if kind is ResourceType.CLUSTER and name != CLUSTER_NAME:
         problem = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
         return KafkaError(ErrorCode.INVALID_REQUEST, problem)
-    if not name:
-        return KafkaError(ErrorCode.INVALID_REQUEST, "Invalid empty resource name")
-    return None
+    return KafkaError(ErrorCode.INVALID_REQUEST, "Invalid empty resource name") if not name else None
 
 
 def _result(outcome: KafkaError | None) -> AclCreationResult:

@@ -51,16 +51,14 @@ async def create_partitions(
             )
         except Exception as error:
             failure = as_kafka_error(error, f"CreatePartitions for topic {topic.name!r}")
-            result.error_code = failure.code
-            result.error_message = failure.message or None
+            result.error_code, result.error_message = failure.code, failure.message or None
         return result
 
     results: dict[str, CreatePartitionsTopicResult] = {}
     turn = await ctx.long_work.begin()
     for first in range(0, len(request.topics), TOPICS_AT_ONCE):
         # Extend several topics concurrently, as in CreateTopics.
-        together = request.topics[first : first + TOPICS_AT_ONCE]
-        for result in await asyncio.gather(*map(extended, together)):
+        for result in await asyncio.gather(*map(extended, request.topics[first : first + TOPICS_AT_ONCE])):
             results[result.name] = result
         await turn.pause_if_due()
     response = CreatePartitionsResponse(results=list(results.values()))

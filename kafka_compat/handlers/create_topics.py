@@ -68,8 +68,7 @@ async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> Cr
     turn = await ctx.long_work.begin()
     for first in range(0, len(request.topics), TOPICS_AT_ONCE):
         # Create several topics concurrently: a cluster's controller then processes them as one batch.
-        together = request.topics[first : first + TOPICS_AT_ONCE]
-        response.topics += await asyncio.gather(*map(created, together))
+        response.topics += await asyncio.gather(*map(created, request.topics[first : first + TOPICS_AT_ONCE]))
         await turn.pause_if_due()
     if mutation is not None:
         response.throttle_time_ms = mutation.throttle_time_ms

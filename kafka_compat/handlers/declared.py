@@ -4,8 +4,6 @@ After adding a handler or changing its versions, run `python -m kafka_compat.han
 `served.py`. A test compares `served.py` with the declarations.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Iterator

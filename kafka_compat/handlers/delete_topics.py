@@ -74,8 +74,7 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
             await ctx.services.topics.delete(resolved, request.timeout_ms)
         except Exception as error:
             failure = as_kafka_error(error, f"DeleteTopics for topic {resolved!r}")
-            result.error_code = failure.code
-            result.error_message = failure.message or None
+            result.error_code, result.error_message = failure.code, failure.message or None
         return result
 
     response = DeleteTopicsResponse()

@@ -72,8 +72,7 @@ async def _describe(
         entries = await ctx.services.configs.describe(kind, name, resource.configuration_keys)
     except Exception as error:
         failure = as_kafka_error(error, f"DescribeConfigs for {resource.resource_name!r}")
-        result.error_code = failure.code
-        result.error_message = config_message(failure)
+        result.error_code, result.error_message = failure.code, config_message(failure)
         return result
     result.configs = [
         _result(entry, request.include_synonyms, request.include_documentation) for entry in entries

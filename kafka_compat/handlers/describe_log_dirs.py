@@ -32,28 +32,20 @@ def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> S
     topics: dict[str, dict[str, list[DescribeLogDirsPartition]]] = {
         directory: {} for directory in log_dirs.directories
     }
-    # Iterate over a copy: while this generator is suspended, logs may be created and deleted.
-    for (topic, partition), log in list(log_dirs.logs.items()):
-        yield None
-        if wanted is None or (topic, partition) in wanted:
-            topics[os.path.dirname(log.directory)].setdefault(topic, []).append(
-                DescribeLogDirsPartition(
-                    partition_index=partition, partition_size=log.size_bytes, offset_lag=0
+    for is_future, logs in ((False, log_dirs.logs), (True, log_dirs.futures)):
+        # Iterate over a copy: while this generator is suspended, logs may be created and deleted.
+        for (topic, partition), log in list(logs.items()):
+            yield None
+            if wanted is None or (topic, partition) in wanted:
+                source = log_dirs.logs.get((topic, partition), log) if is_future else log
+                topics[os.path.dirname(log.directory)].setdefault(topic, []).append(
+                    DescribeLogDirsPartition(
+                        partition_index=partition,
+                        partition_size=log.size_bytes,
+                        offset_lag=max(source.log_end_offset - log.log_end_offset, 0),
+                        is_future_key=is_future,
+                    )
                 )
-            )
-    for (topic, partition), future in list(log_dirs.futures.items()):
-        yield None
-        if wanted is None or (topic, partition) in wanted:
-            source = log_dirs.logs.get((topic, partition))
-            lag = source.log_end_offset - future.log_end_offset if source is not None else 0
-            topics[os.path.dirname(future.directory)].setdefault(topic, []).append(
-                DescribeLogDirsPartition(
-                    partition_index=partition,
-                    partition_size=future.size_bytes,
-                    offset_lag=max(lag, 0),
-                    is_future_key=True,
-                )
-            )
     results = []
     for directory, found in topics.items():
         result = DescribeLogDirsResult(log_dir=directory)

@@ -33,8 +33,7 @@ async def list_partition_reassignments(
         )
     topics: dict[str, OngoingTopicReassignment] = {}
     for (topic, index), assignment in reply.partitions.items():
-        moves = topics.setdefault(topic, OngoingTopicReassignment(name=topic, partitions=[]))
-        moves.partitions.append(
+        topics.setdefault(topic, OngoingTopicReassignment(name=topic, partitions=[])).partitions.append(
             OngoingPartitionReassignment(
                 partition_index=index,
                 replicas=list(assignment.replicas),

@@ -76,15 +76,12 @@ async def _commit_to_store(ctx: RequestContext, request: OffsetCommitRequest) ->
     errors: PartitionErrors = {}
     for topic in request.topics:
         for wanted in topic.partitions:
+            key = (topic.name, wanted.partition_index)
             if topic.name in denied:
-                errors[topic.name, wanted.partition_index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                errors[key] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 continue
-            errors[topic.name, wanted.partition_index] = await offsets.commit(
-                request.group_id,
-                topic.name,
-                wanted.partition_index,
-                wanted.committed_offset,
-                wanted.committed_metadata,
+            errors[key] = await offsets.commit(
+                request.group_id, *key, wanted.committed_offset, wanted.committed_metadata
             )
     return await ctx.long_work.finish(_response(list(errors), errors))
 

@@ -9,7 +9,7 @@ metadata store, with UNKNOWN_TOPIC_OR_PARTITION for a missing offset.
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import FetchedOffsets
     from kafka_compat.groups.requests import TopicPartition
 
+T = TypeVar("T", OffsetFetchResponseTopic, OffsetFetchResponseTopics)
 
 _PARTITIONS_AT_ONCE = 256
 _DENIED = (None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -52,27 +53,9 @@ def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> Steps[OffsetFetc
             groups.append((yield from _group(ctx, group, require_stable=request.require_stable)))
             yield None
         return OffsetFetchResponse(groups=groups)
-    wanted: list[TopicPartition] | None = None
-    if request.topics is not None:
-        wanted = yield from gathered(
-            (topic.name, index) for topic in request.topics for index in topic.partition_indexes
-        )
-    error, fetched = yield from _committed(ctx, request.group_id, wanted, request.require_stable)
-    if ctx.api_version < 2 and error:
-        fetched = {partition: (None, error) for partition in wanted or ()}
-    topics: dict[str, OffsetFetchResponseTopic] = {}
-    for (topic, partition), (offset, partition_error) in fetched.items():
-        yield None
-        topics.setdefault(topic, OffsetFetchResponseTopic(name=topic)).partitions.append(
-            OffsetFetchResponsePartition(
-                partition_index=partition,
-                committed_offset=-1 if offset is None else offset.offset,
-                committed_leader_epoch=-1 if offset is None else offset.leader_epoch,
-                metadata="" if offset is None else offset.metadata,
-                error_code=partition_error,
-            )
-        )
-    return OffsetFetchResponse(error_code=error, topics=list(topics.values()))
+    one_group = OffsetFetchResponseTopic, OffsetFetchResponsePartition
+    error, topics = yield from _topics(ctx, request, request.require_stable, *one_group)
+    return OffsetFetchResponse(error_code=error, topics=topics)
 
 
 async def _fetch_from_store(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
@@ -126,17 +109,32 @@ def _group(
     if not allows(ctx, Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
         code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
+    of_group = OffsetFetchResponseTopics, OffsetFetchResponsePartitions
+    error, topics = yield from _topics(ctx, group, require_stable, *of_group)
+    return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error, topics=topics)
+
+
+def _topics(
+    ctx: RequestContext,
+    group: OffsetFetchRequest | OffsetFetchRequestGroup,
+    require_stable: bool,
+    topic_type: type[T],
+    partition_type: type[Any],
+) -> Steps[tuple[ErrorCode, list[T]]]:
+    """Return the error code of a group, and its offsets in the response types of the request's version."""
     wanted: list[TopicPartition] | None = None
     if group.topics is not None:
         wanted = yield from gathered(
             (topic.name, index) for topic in group.topics for index in topic.partition_indexes
         )
     error, fetched = yield from _committed(ctx, group.group_id, wanted, require_stable)
-    topics: dict[str, OffsetFetchResponseTopics] = {}
+    if ctx.api_version < 2 and error:
+        fetched = {partition: (None, error) for partition in wanted or ()}
+    topics: dict[str, T] = {}
     for (topic, partition), (offset, partition_error) in fetched.items():
         yield None
-        topics.setdefault(topic, OffsetFetchResponseTopics(name=topic)).partitions.append(
-            OffsetFetchResponsePartitions(
+        topics.setdefault(topic, topic_type(name=topic)).partitions.append(
+            partition_type(
                 partition_index=partition,
                 committed_offset=-1 if offset is None else offset.offset,
                 committed_leader_epoch=-1 if offset is None else offset.leader_epoch,
@@ -144,4 +142,4 @@ def _group(
                 error_code=partition_error,
             )
         )
-    return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error, topics=list(topics.values()))
+    return error, list(topics.values())

@@ -28,8 +28,7 @@ def sasl_handshake(ctx: RequestContext, request: SaslHandshakeRequest) -> SaslHa
             error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=exchange.mechanisms
         )
         # As in Kafka, send no response to a client that was already authenticated.
-        answer = None if exchange.is_again else partial(deferred.complete, refusal)
-        authentication.refused(str(error), answer)
+        authentication.refused(str(error), None if exchange.is_again else partial(deferred.complete, refusal))
         return deferred
     except UnexpectedRequest as error:
         authentication.refused(str(error))

@@ -51,8 +51,7 @@ def alternating(racks: Mapping[int, str | None]) -> list[int]:
     for broker in sorted(racks):
         by_rack.setdefault(racks[broker] or "", []).append(broker)
     lanes = [by_rack[rack] for rack in sorted(by_rack)]
-    longest = max(map(len, lanes))
-    return [lane[place] for place in range(longest) for lane in lanes if place < len(lane)]
+    return [lane[place] for place in range(max(map(len, lanes))) for lane in lanes if place < len(lane)]
 
 
 def _followers(

@@ -223,8 +223,7 @@ class ConfigManager:
         if denied is not None:
             # As in Kafka, reject an unauthorized client only after checking the broker's settings.
             raise denied
-        secrets = [item for item in settings if _is_password(item)]
-        if secrets:
+        if any(map(_is_password, settings)):
             raise _invalid_config("BROKER", name, "Password encoder secret not configured")
         if validate_only:
             return

@@ -60,8 +60,7 @@ class Beans:
     def attribute(self, type_name: str, attribute: str, value: float, tags: Tags = NO_TAGS) -> None:
         """Add an attribute of an MBean without a name, such as type=transaction-coordinator-metrics."""
         series = self.dialect.attribute(type_name, attribute)
-        help_text = f"kafka.server:type={type_name},attribute={attribute}"
-        self._add(series, help_text, self._labels(tags), value)
+        self._add(series, f"kafka.server:type={type_name},attribute={attribute}", self._labels(tags), value)
 
     def quota(self, resource: str, attribute: str, value: float, client: Tags) -> None:
         """Add a quota metric for a client, or for all clients that share the quota."""

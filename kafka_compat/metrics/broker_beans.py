@@ -40,8 +40,7 @@ def broker(running: RunningBroker, beans: Beans) -> Steps[None]:
     _network(running.server, beans)
     _disks(running.services, beans)
     for fetcher, count in running.partitions.expired_fetches.items():
-        bean = Bean("server", "DelayedFetchMetrics", "ExpiresPerSec")
-        beans.counter(bean, count, {"fetcherType": fetcher})
+        beans.counter(Bean("server", "DelayedFetchMetrics", "ExpiresPerSec"), count, {"fetcherType": fetcher})
     sessions = running.services.fetch_sessions
     beans.gauge(_fetch_sessions("NumIncrementalFetchSessions"), len(sessions))
     beans.gauge(_fetch_sessions("NumIncrementalFetchPartitionsCached"), sessions.partition_count)

@@ -40,8 +40,7 @@ def requests(brokers: Sequence[RunningBroker], beans: Beans, *, all_apis: bool) 
     """Add request counts, error codes and times. `all_apis=False` limits them to Produce and Fetch."""
     yield None
     few = (ApiKey.PRODUCE, ApiKey.FETCH)
-    served = sorted({key for each in brokers for key in each.served if all_apis or key in few})
-    for key in served:
+    for key in sorted({key for each in brokers for key in each.served if all_apis or key in few}):
         counts, errors = _of_api(brokers, key)
         name = api_name(ApiKey(key))
         _count(beans, name, counts)

@@ -90,12 +90,10 @@ class Scraper:
         finish = view.long_work.finish
         yield (await finish(self._beans(view, by_partition=by_partition))).families()
         if by_partition:
-            held = await finish(held_partitions(view))
-            yield partition_families(self._dialect, held)
+            yield partition_families(self._dialect, await finish(held_partitions(view)))
             yield await finish(replica_beans.lags(view.brokers, self._dialect))
         if self._pushed is not None:
-            reported = client_telemetry(self._pushed, view.monotonic_ms(), by_client=by_partition)
-            yield await finish(reported)
+            yield await finish(client_telemetry(self._pushed, view.monotonic_ms(), by_client=by_partition))
 
     def _beans(self, view: ClusterView, *, by_partition: bool) -> Steps[Beans]:
         """Return Kafka's MBeans, except those of individual partitions. `by_partition=False` limits the

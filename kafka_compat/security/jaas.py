@@ -73,8 +73,7 @@ def parse_section(text: str, *sections: str) -> list[LoginModule]:
     found = _sections(text)
     for section in sections:
         if section in found:
-            modules = _MODULE.findall(found[section])
-            return [parse(module) for module in modules if module.strip()]
+            return [parse(module) for module in _MODULE.findall(found[section]) if module.strip()]
     return []
 
 
@@ -83,8 +82,7 @@ def _sections(text: str) -> dict[str, str]:
     sections: dict[str, str] = {}
     name, parts, position = None, [""], 0
     for match in _IN_FILE.finditer(text):
-        start = match.start()
-        parts[-1] += text[position:start]
+        parts[-1] += text[position : match.start()]
         position = match.end()
         if match["quoted"]:
             parts[-1] += match["quoted"]

@@ -140,10 +140,9 @@ def _parsed(text: str) -> _Rule:
         replaced = None if match["from"] is None else re.compile(match["from"])
     except re.error as error:
         raise ValueError(f"Invalid rule: {text}: {error}") from None
-    components = int(match["components"])
     return _Rule(
         text,
-        components,
+        int(match["components"]),
         match["format"],
         accepted,
         replaced,

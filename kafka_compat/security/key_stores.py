@@ -302,8 +302,7 @@ def _checked(entry: KeyEntry, where: str) -> KeyEntry:
     """Return `entry`. Raises StoreError if its certificates do not match its key."""
     if not entry.chain:
         raise StoreError(where, f"the private key {entry.alias} has no certificate")
-    own = entry.chain[0].public_key()
-    if _public_bytes(own) != _public_bytes(entry.key.public_key()):
+    if _public_bytes(entry.chain[0].public_key()) != _public_bytes(entry.key.public_key()):
         expected = "expected the key's certificate first"
         raise StoreError(where, "the first certificate does not belong to the private key", expected)
     for certificate, signer in zip(entry.chain, entry.chain[1:], strict=False):
@@ -317,8 +316,7 @@ def _checked(entry: KeyEntry, where: str) -> KeyEntry:
 
 
 def _public_bytes(key: object) -> bytes:
-    encode = cast(rsa.RSAPublicKey, key).public_bytes
-    return encode(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return cast(rsa.RSAPublicKey, key).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
 def _wrong_password(setting: str, problem: str) -> StoreError:

@@ -39,8 +39,7 @@ def blocks(text: str) -> list[Block]:
         headers = ""
         while match := _HEADER.match(body):
             headers += match[0]
-            end = match.end()
-            body = body[end:]
+            body = body[match.end() :]
         try:
             content = base64.b64decode("".join(body.split()), validate=True)
         except binascii.Error as error:

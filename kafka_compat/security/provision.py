@@ -216,8 +216,7 @@ def provide(wish: Wish, now: datetime) -> Provision:
     for number, address in enumerate(wish.advertised, 1):
         suffix = f"-{number}" if len(wish.advertised) > 1 else ""
         keys, server = PurePath(f"server{suffix}.pem"), PurePath(f"server{suffix}.properties")
-        hosts = dict.fromkeys((address.host, *wish.hosts, *_THIS_MACHINE))
-        issued = authority.issue(list(hosts), wish.days)
+        issued = authority.issue(list(dict.fromkeys((address.host, *wish.hosts, *_THIS_MACHINE))), wish.days)
         # Kafka requires the key and the certificate in one file.
         files[keys] = issued.key + issued.certificate
         files[server] = _server_properties(wish, number, address, keys, passwords[BROKER]).encode()

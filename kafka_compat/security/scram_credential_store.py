@@ -72,8 +72,7 @@ class ScramCredentials:
                 if iterations:
                     listed.append(Listed(name, iterations))
             return listed
-        counts = Counter(users)
-        return [await self._describe_one(user, count) for user, count in counts.items()]
+        return [await self._describe_one(user, count) for user, count in Counter(users).items()]
 
     async def _describe_one(self, user: str, count: int) -> Listed:
         if not user:
@@ -141,8 +140,7 @@ class ScramCredentials:
         self._on_changed(path)
 
     async def _nodes(self) -> list[str]:
-        nodes = await self._store.children("/config/users")
-        return [node for node in nodes if node != znodes.DEFAULT_ENTITY]
+        return [node for node in await self._store.children("/config/users") if node != znodes.DEFAULT_ENTITY]
 
     async def _settings(self, user: str) -> dict[str, str]:
         return await stored_settings(self._store, znodes.config_path("users", node_name(user)))

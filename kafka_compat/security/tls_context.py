@@ -224,8 +224,7 @@ def _shake_hands(server: ssl.SSLContext, client: TlsContext) -> None:
 
 
 def _reason(error: ssl.SSLError) -> str:
-    verification = getattr(error, "verify_message", None)
-    return verification or (error.reason or str(error)).replace("_", " ").lower()
+    return getattr(error, "verify_message", None) or (error.reason or str(error)).replace("_", " ").lower()
 
 
 def _date_problem(certificate: x509.Certificate, now: datetime, useless: str) -> str | None:
@@ -234,9 +233,7 @@ def _date_problem(certificate: x509.Certificate, now: datetime, useless: str) ->
         return f"expired on {last:%Y-%m-%d %H:%M} UTC: {useless}"
     if first > now:
         return f"is not valid before {first:%Y-%m-%d %H:%M} UTC: {useless} until then"
-    if last - now < _WARNED_BEFORE:
-        return f"expires on {last:%Y-%m-%d %H:%M} UTC"
-    return None
+    return f"expires on {last:%Y-%m-%d %H:%M} UTC" if last - now < _WARNED_BEFORE else None
 
 
 def _stamps(settings: TlsSettings) -> tuple[object, ...]:
@@ -346,8 +343,7 @@ def _refused_change(settings: TlsSettings, store: str, sentence: str, expected: 
 
 
 def _name(entry: KeyEntry) -> str:
-    certificate = entry.chain[0].public_bytes(Encoding.DER)
-    return distinguished_names.rfc2253(distinguished_names.subject(certificate))
+    return distinguished_names.rfc2253(distinguished_names.subject(entry.chain[0].public_bytes(Encoding.DER)))
 
 
 def _hosts(entry: KeyEntry) -> frozenset[x509.GeneralName]:

@@ -111,14 +111,13 @@ class LogCleaner:
     def _start(self, log: Log, dirty: log_cleaning.DirtyPart, now_ms: int) -> None:
         config = self._config
         children_max = config.int("log.cleaner.threads")
-        io_bytes_per_s = config.double("log.cleaner.io.max.bytes.per.second")
         job = log_cleaning.new_job(
             log,
             dirty,
             now_ms=now_ms,
             dedupe_buffer_bytes=config.int("log.cleaner.dedupe.buffer.size") // children_max,
             load_factor=config.double("log.cleaner.io.buffer.load.factor"),
-            io_bytes_per_s=max(io_bytes_per_s / children_max, 1.0),
+            io_bytes_per_s=max(config.double("log.cleaner.io.max.bytes.per.second") / children_max, 1.0),
         )
         cleaning = Cleaning(job, self._clock.monotonic_ms())
         self._running[log.topic, log.partition] = _Child(self, log, job, cleaning)

@@ -208,8 +208,7 @@ class Maintenance:
         """Return a superset of the partitions whose logs may be compacted."""
         if self._overrides.defaults.compact:
             return self._replicas
-        topics = {*self._overrides.topics_with("cleanup.policy"), *INTERNAL_TOPICS}
-        return self._replicas.of_topics(topics)
+        return self._replicas.of_topics({*self._overrides.topics_with("cleanup.policy"), *INTERNAL_TOPICS})
 
     def _clean(self, now_ms: int) -> None:
         if self.cleaner is not None or any(item.log.config.compact for item in self._compacted()):

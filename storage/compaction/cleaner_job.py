@@ -285,8 +285,7 @@ class _CleanedSegment:
         content = memoryview(b"".join(self._pending))
         self._throttle(len(content))
         while content:
-            written_bytes = self._file.write(content)
-            content = content[written_bytes:]
+            content = content[self._file.write(content) :]
         self._pending = []
         self._pending_bytes = 0
 

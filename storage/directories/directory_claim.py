@@ -1,7 +1,5 @@
 """Ownership of a log directory: it belongs to one broker, and only one process at a time may use it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Sequence

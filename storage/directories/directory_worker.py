@@ -8,8 +8,6 @@ Rules
 3. The submitter of a job is called back, on its own thread (the event loop), with the job's error or None.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import threading

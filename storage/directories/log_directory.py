@@ -154,8 +154,7 @@ class LogDirectory:
 
     def set_aside_at_start(self, log: Log, ending: str) -> str:
         """Rename the directory of a log that is not in `logs`, and return the new path. Raises OSError."""
-        key = (log.topic, log.partition)
-        target = f"{self.path}/{unique_name(key, ending)}"
+        target = f"{self.path}/{unique_name((log.topic, log.partition), ending)}"
         log.abandon()
         self._filesystem.rename(log.directory, target)
         self._filesystem.sync_directory(self.path)

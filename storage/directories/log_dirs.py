@@ -91,7 +91,6 @@ class LogDirs:
         self._config_for = config_for
         self._on_failure = on_failure
         self._failed: set[str] = set()
-        paths = dict.fromkeys(os.path.abspath(directory) for directory in directories)
         self._directories = {
             path: LogDirectory(
                 path,
@@ -102,7 +101,7 @@ class LogDirs:
                 self._directory_failed,
                 new_worker(path) if new_worker is not None else None,
             )
-            for path in paths
+            for path in dict.fromkeys(os.path.abspath(directory) for directory in directories)
         }
         self.moves = LogMoves(self._directories, self.logs, config_for, clock.monotonic_ms)
 

@@ -77,8 +77,7 @@ class LogMoves:
         self.cancel(key)
         target = self._directories[directory]
         path = f"{directory}/{directory_names.unique_name(key, directory_names.FUTURE_SUFFIX)}"
-        topic_id = self._logs[key].topic_id
-        future = target.create_at(key, path, topic_id, self._config_for(key[0]))
+        future = target.create_at(key, path, self._logs[key].topic_id, self._config_for(key[0]))
         target.follow_truncations(future)
         self.futures[key] = future
         return future

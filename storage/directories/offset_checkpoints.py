@@ -154,8 +154,7 @@ class OffsetCheckpoints:
 
     def keep(self, keys: Collection[TopicPartition]) -> None:
         """Durably remove the entries of all partitions except `keys` from all checkpoints."""
-        named = {key for offsets in self._stored.values() for key in offsets}
-        self.forget(named.difference(keys))
+        self.forget({key for offsets in self._stored.values() for key in offsets}.difference(keys))
 
     def names(self, key: TopicPartition) -> bool:
         """Whether any checkpoint has an entry for this partition."""

@@ -56,9 +56,7 @@ def find_dirty_part(log: Log, cleaned_up_to: int | None, last_stable_offset: int
     overdue_ms = 0
     if config.max_compaction_lag_ms < LONG_MAX and first < end:
         timestamps = [segment.first_timestamp for segment in segments[first : len(segments) - 1]]
-        oldest_ms = min(
-            (timestamp for timestamp in timestamps if timestamp and timestamp > 0), default=now_ms
-        )
+        oldest_ms = min((each for each in timestamps if each and each > 0), default=now_ms)
         overdue_ms = max(now_ms - config.max_compaction_lag_ms - oldest_ms, 0)
     return DirtyPart(
         first_dirty_offset=first_dirty,
@@ -159,6 +157,4 @@ def _sources(log: Log, job: CleaningJob, group: CleanedGroup) -> Sequence[Segmen
     known = {segment.base_offset: segment.size_bytes for segment in job.segments}
     if [segment.base_offset for segment in found] != list(group.sources) or found[-1] is log.segments.active:
         return None
-    if any(segment.size_bytes != known[segment.base_offset] for segment in found):
-        return None
-    return found
+    return None if any(segment.size_bytes != known[segment.base_offset] for segment in found) else found

@@ -187,9 +187,7 @@ class LogLoader:
         log_start_offset = max(log_start_offset, summary.segments[0][0])
         if log_start_offset:
             leader_epochs.truncate_from_start(log_start_offset)
-        segments = [
-            self._segment(directory, base, size_bytes, config) for base, size_bytes in summary.segments
-        ]
+        segments = [self._segment(directory, *segment, config) for segment in summary.segments]
         contents = LogContents(
             segments, log_start_offset, end_offset, producers, leader_epochs, summary.topic_id
         )

@@ -45,8 +45,7 @@ def load_producers(
             continue
         path = f"{directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
         try:
-            content = filesystem.read_file(path)
-            producers = ProducerState.decode_snapshot(content, expiration_ms=expiration_ms)
+            producers = ProducerState.decode_snapshot(filesystem.read_file(path), expiration_ms=expiration_ms)
             start_offset = offset
             break
         except CorruptFile as error:

@@ -69,8 +69,7 @@ def first_with_max(segments: LogSegments, start_offset: int) -> Lookup:
 
 def _search(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
     segment.check_whole()
-    offset = max(segment.time_index.offset_before(timestamp), start_offset)
-    position = segment.position_of(offset)
+    position = segment.position_of(max(segment.time_index.offset_before(timestamp), start_offset))
     # Keep a reference: the segment may be closed or removed before the next batch is read.
     file = segment.file
     for batch in scan_headers(file, position, segment.size_bytes, segment.index_interval_bytes):

@@ -5,8 +5,6 @@ tenth of the startup budget. Therefore only the extension is loaded. If the exte
 package is imported.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib.machinery import PathFinder
 from types import ModuleType
@@ -28,8 +26,7 @@ def _load_extension() -> ModuleType | None:
 
 
 def _find() -> Checksum:
-    extension = _load_extension()
-    found: Checksum | None = getattr(extension, "crc32c", None)
+    found: Checksum | None = getattr(_load_extension(), "crc32c", None)
     if found is None:
         import crc32c
 

@@ -4,8 +4,6 @@ Enumerations are defined in modules that are not compiled, because mypyc 2.4.1 t
 compiled enumeration as true even if its number is 0.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 

@@ -9,8 +9,6 @@ absolute offset of the last message (KIP-31); in format 0, inner offsets are abs
 type LogAppendTime, its timestamp applies to all inner messages (KIP-32).
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterator, Sequence

@@ -73,8 +73,7 @@ def parse_key_set(content: bytes) -> tuple[Key, ...]:
     members = found.get("keys") if isinstance(found, dict) else None
     if not isinstance(members, list) or len(members) > _KEYS_MAX:
         raise ValueError('it is not a JSON Web Key Set: an object with at most 1,000 "keys"')
-    keys = (_key(member) for member in members)
-    return tuple(key for key in keys if key is not None)
+    return tuple(key for key in (_key(member) for member in members) if key is not None)
 
 
 def _key(member: object) -> Key | None:
@@ -111,8 +110,7 @@ def _public(member: Mapping[str, Any]) -> tuple[frozenset[str], Any]:
             raise ValueError(f"an RSA key of {key.key_size} bits, fewer than {_RSA_BITS_MIN}")
         return _RSA, key
     if kind == "EC":
-        algorithm = _CURVES[str(member["crv"])]
-        return frozenset({algorithm}), algorithms.ECAlgorithm.from_jwk(public)
+        return frozenset({_CURVES[str(member["crv"])]}), algorithms.ECAlgorithm.from_jwk(public)
     if kind == "OKP":
         return frozenset({"EdDSA"}), algorithms.OKPAlgorithm.from_jwk(public)
     raise ValueError(f"keys of type {kind!r} are not used for tokens")

@@ -120,8 +120,7 @@ class TokenSource:
         basic = base64.b64encode(f"{client.client_id}:{client.secret}".encode()).decode()
         form = {"grant_type": "client_credentials"} | ({"scope": client.scope} if client.scope else {})
         headers = {"Authorization": f"Basic {basic}", "Content-Type": "application/x-www-form-urlencoded"}
-        answer = await ask(self._endpoint.place, body=urlencode(form).encode(), headers=headers)
-        return token_of(answer)
+        return token_of(await ask(self._endpoint.place, body=urlencode(form).encode(), headers=headers))
 
 
 def token_of(answer: bytes) -> AccessTokenText:
@@ -129,8 +128,7 @@ def token_of(answer: bytes) -> AccessTokenText:
     try:
         text = json.loads(answer)["access_token"].strip()
         payload = text.split(".")[1]
-        content = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
-        claims = parse_object(content, "payload")
+        claims = parse_object(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), "payload")
         begins_ms, expires_ms = _time_ms(claims.get("iat", 0)), _time_ms(claims["exp"])
     except (InvalidToken, ValueError, RecursionError, LookupError, TypeError, AttributeError, OverflowError):
         raise Unreachable("its response has no access_token that is a JWT with exp") from None

@@ -199,10 +199,9 @@ def _expected(settings: ListenerConfig) -> Expected:
             raise ConfigError(named(settings, name), "", "The value must not be blank")
         return found
 
-    audience = _own(settings, "sasl.oauthbearer.expected.audience")
     return Expected(
         text(settings, "sasl.oauthbearer.expected.issuer"),
-        frozenset(settings.list(audience)),
+        frozenset(settings.list(_own(settings, "sasl.oauthbearer.expected.audience"))),
         number(settings, "sasl.oauthbearer.clock.skew.seconds"),
         claim("sasl.oauthbearer.sub.claim.name"),
         claim("sasl.oauthbearer.scope.claim.name"),

@@ -102,9 +102,7 @@ def _plain(value: object) -> object:
 
 
 def _text(value: object) -> str:
-    if isinstance(value, list | dict):
-        return ""
-    return value if isinstance(value, str) else json.dumps(value)
+    return "" if isinstance(value, list | dict) else value if isinstance(value, str) else json.dumps(value)
 
 
 def _number(claims: Mapping[str, Any], name: str) -> float | None:
@@ -149,11 +147,9 @@ def unsecured_token(options: Mapping[str, str], now_ms: int) -> "AccessTokenText
     claim = options.get(f"{_LOGIN}PrincipalClaimName", "").strip() or "sub"
     if not trimmed(str(claims.get(claim, ""))):
         raise ValueError(f"No principal name in JWT claim: {claim}")
-    lifetime_s = int(options.get(f"{_LOGIN}LifetimeSeconds", "").strip() or 3600)
-    expires_ms = now_ms + lifetime_s * 1000
+    expires_ms = now_ms + int(options.get(f"{_LOGIN}LifetimeSeconds", "").strip() or 3600) * 1000
     claims |= {"exp": expires_ms / 1000, "iat": now_ms / 1000}
-    token = f"{_part({'alg': 'none'})}.{_part(claims)}."
-    return AccessTokenText(token, now_ms, expires_ms)
+    return AccessTokenText(f"{_part({'alg': 'none'})}.{_part(claims)}.", now_ms, expires_ms)
 
 
 class AccessTokenText(NamedTuple):
@@ -172,8 +168,7 @@ def _part(content: Mapping[str, Any]) -> str:
     # characters, which occur in encoded ASCII text only if it contains "?", ">" or similar characters.
     text = json.dumps(content)
     for _ in range(3):
-        encoded = base64.b64encode(text.encode()).decode().rstrip("=")
-        if not set(encoded) & {"+", "/"}:
+        if not set(base64.b64encode(text.encode()).decode().rstrip("=")) & {"+", "/"}:
             break
         text = text[0] + " " + text[1:]
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")

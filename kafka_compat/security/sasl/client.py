@@ -78,7 +78,6 @@ class ScramClient:
         about = f"{self._bare},{challenge.decode()},{without_proof}".encode()
         signature = hmac.digest(hashlib.new(digest, client_key).digest(), about, digest)
         proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
-        server_key = hmac.digest(salted, b"Server Key", digest)
-        verifier = hmac.digest(server_key, about, digest)
+        verifier = hmac.digest(hmac.digest(salted, b"Server Key", digest), about, digest)
         self._expected = b"v=" + base64.b64encode(verifier)
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()

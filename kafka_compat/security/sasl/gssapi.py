@@ -172,13 +172,12 @@ class GssapiClient:
         try:
             principal, store = self._tickets
             name = gss.Name(principal, gss.NameType.kerberos_principal) if principal else None
-            flags = gss.RequirementFlag.mutual_authentication | gss.RequirementFlag.integrity
             self._context = gss.SecurityContext(
                 name=gss.Name(self._target, gss.NameType.hostbased_service),
                 creds=gss.Credentials(name=name, usage="initiate", store=store or None),
                 usage="initiate",
                 mech=gss.MechType.kerberos,
-                flags=flags,
+                flags=gss.RequirementFlag.mutual_authentication | gss.RequirementFlag.integrity,
             )
             return bytes(self._context.step())
         except self._error as error:

@@ -59,8 +59,7 @@ class Plain:
         equal = hmac.compare_digest(password.encode(), (expected or "").encode())
         if expected is None or not equal:
             why = "the user does not exist" if expected is None else "the password is wrong"
-            message = "Authentication failed: Invalid username or password"
-            raise Refused(f"user {name!r}: {why}", message)
+            raise Refused(f"user {name!r}: {why}", "Authentication failed: Invalid username or password")
         if authorization_id and authorization_id != name:
             raise _refused(
                 "Authentication failed: Client requested an authorization id that is different from username"

@@ -66,8 +66,7 @@ def offer_of(settings: ListenerConfig, sources: Sources) -> Offer:
             )
         mechanisms[mechanism] = make(settings, mechanism, sources)
         own = f"{mechanism.lower()}.connections.max.reauth.ms"
-        reauth = own if settings.is_own(own) else "connections.max.reauth.ms"
-        session_max_ms[mechanism] = settings.int(reauth)
+        session_max_ms[mechanism] = settings.int(own if settings.is_own(own) else "connections.max.reauth.ms")
     if not mechanisms:
         raise ConfigError(
             settings.named("sasl.enabled.mechanisms"),

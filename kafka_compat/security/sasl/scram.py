@@ -131,8 +131,7 @@ class Scram:
         if not proved:
             raise Refused(f"{self._name}: the password is wrong")
         self.principal, self.expires_ms = self._found.owner, self._found.expires_ms
-        verifier = hmac.digest(credential.server_key, about, self._digest)
-        return f"v={base64.b64encode(verifier).decode()}"
+        return f"v={base64.b64encode(hmac.digest(credential.server_key, about, self._digest)).decode()}"
 
 
 def _plain_name(sasl_name: str) -> str:

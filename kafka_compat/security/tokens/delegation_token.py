@@ -73,8 +73,7 @@ def issued(
     """Return a new token, which can be renewed for `lifetime_ms` (0 or less: for the maximum lifetime)."""
     longest_ms = terms.lifetime_max_ms
     max_ms = now_ms + (longest_ms if lifetime_ms <= 0 else min(lifetime_ms, longest_ms))
-    expires_ms = min(max_ms, now_ms + terms.expiry_ms)
-    return Token(new_id(), owner, requester, renewers, now_ms, max_ms, expires_ms)
+    return Token(new_id(), owner, requester, renewers, now_ms, max_ms, min(max_ms, now_ms + terms.expiry_ms))
 
 
 def renewed(token: Token, principal: Principal, period_ms: int, terms: Terms, now_ms: int) -> Token:
@@ -119,8 +118,7 @@ def hmac_of(token_id: str, secret_key: bytes) -> bytes:
 def credential_of(secret: bytes, mechanism: str) -> Credential:
     """Return a token's SCRAM credential. The password is the base64-encoded secret. This takes a few ms."""
     password = base64.b64encode(secret).decode()
-    salt = secrets.token_bytes(_SALT_BYTES)
-    return scram.from_password(password, salt, scram.ITERATIONS_MIN, mechanism)
+    return scram.from_password(password, secrets.token_bytes(_SALT_BYTES), scram.ITERATIONS_MIN, mechanism)
 
 
 TOKENS: Final = "/delegation_token/tokens"
