@@ -5,6 +5,8 @@
 `sync` of the file, names after `sync_directory` of the containing directory.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import os
@@ -331,7 +333,8 @@ def _copy(source: int, target: int) -> None:
 def _write_fully(fd: int, content: Buffer) -> None:
     view = memoryview(content)
     while view:
-        view = view[os.write(fd, view) :]
+        written_bytes = os.write(fd, view)
+        view = view[written_bytes:]
 
 
 @functools.cache

@@ -91,7 +91,8 @@ class Journal:
         view = memoryview(lines)
         try:
             while view:
-                view = view[os.write(self._file, view) :]
+                written_bytes = os.write(self._file, view)
+                view = view[written_bytes:]
         except OSError as error:
             os.ftruncate(self._file, self._bytes)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -114,7 +115,8 @@ class Journal:
         try:
             view = memoryview(snapshot)
             while view:
-                view = view[os.write(file, view) :]
+                written_bytes = os.write(file, view)
+                view = view[written_bytes:]
             os.fsync(file)
             os.replace(temporary, self.path)
         except OSError:

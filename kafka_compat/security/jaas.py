@@ -73,7 +73,8 @@ def parse_section(text: str, *sections: str) -> list[LoginModule]:
     found = _sections(text)
     for section in sections:
         if section in found:
-            return [parse(module) for module in _MODULE.findall(found[section]) if module.strip()]
+            modules = _MODULE.findall(found[section])
+            return [parse(module) for module in modules if module.strip()]
     return []
 
 
@@ -82,7 +83,8 @@ def _sections(text: str) -> dict[str, str]:
     sections: dict[str, str] = {}
     name, parts, position = None, [""], 0
     for match in _IN_FILE.finditer(text):
-        parts[-1] += text[position : match.start()]
+        start = match.start()
+        parts[-1] += text[position:start]
         position = match.end()
         if match["quoted"]:
             parts[-1] += match["quoted"]

@@ -39,7 +39,8 @@ def blocks(text: str) -> list[Block]:
         headers = ""
         while match := _HEADER.match(body):
             headers += match[0]
-            body = body[match.end() :]
+            end = match.end()
+            body = body[end:]
         try:
             content = base64.b64decode("".join(body.split()), validate=True)
         except binascii.Error as error:

@@ -123,7 +123,8 @@ def _parts(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
     parts: list[str | int] = []
     end = 0
     for match in _REFERENCE.finditer(replacement):
-        parts.append(replacement[end : match.start()])
+        start = match.start()
+        parts.append(replacement[end:start])
         end = match.end()
         if match["bad"]:
             raise ValueError(f"{match['bad']} at the end, or not before a group, in {replacement!r}")

@@ -285,7 +285,8 @@ class _CleanedSegment:
         content = memoryview(b"".join(self._pending))
         self._throttle(len(content))
         while content:
-            content = content[self._file.write(content) :]
+            written_bytes = self._file.write(content)
+            content = content[written_bytes:]
         self._pending = []
         self._pending_bytes = 0
 
