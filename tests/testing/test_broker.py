@@ -179,8 +179,9 @@ def test_the_log_of_a_broker_can_be_read() -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_broker_stops_with_the_process_that_started_it(number: int) -> None:
     program = """
-        import time
+        import signal, time
         from kafka_compat.testing import KafkaBroker
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests run in the background
         broker = KafkaBroker().start()
         broker.create_topic("t")
         print(broker.pid, flush=True)
