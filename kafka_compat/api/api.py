@@ -239,7 +239,5 @@ class Api:
 
     def _frame(self, version: int, correlation_id: int, parts: Sequence[Any]) -> list[Part]:
         start = self._frame_starts[version]
-        size_bytes = start.size - SIZE_BYTES
-        for part in parts:
-            size_bytes += part.size_bytes if isinstance(part, FileSlice) else len(part)
+        size_bytes = start.size - SIZE_BYTES + codec.parts_size_bytes(parts)
         return [start.pack(size_bytes, correlation_id), *parts]

@@ -64,7 +64,7 @@ class RequestContext:
 
     @property
     def may_encode(self) -> bool:
-        """Whether the response may contain an EncodedArray, because only the network layer reads it."""
+        """Whether only the network layer reads the response, so that it may contain an EncodedArray."""
         return not self.caller.session.is_in_process
 
     @property

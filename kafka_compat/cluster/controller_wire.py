@@ -47,13 +47,13 @@ from kafka_compat.protocol.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 LEADER_AND_ISR_VERSION = 7
 UPDATE_METADATA_VERSION = 8
 STOP_REPLICA_VERSION = 4
 
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-_NO_TOPIC_ID = UUID(int=0)
 
 _OfPartition = TypeVar("_OfPartition", LeaderAndIsrPartition, UpdateMetadataPartition, StopReplicaPartition)
 
@@ -76,7 +76,7 @@ def leader_and_isr(controller_id: int, effect: SendLeaderAndIsr, listener: str) 
         topic_states=[
             LeaderAndIsrTopicState(
                 topic_name=topic,
-                topic_id=items[0].topic_id or _NO_TOPIC_ID,
+                topic_id=items[0].topic_id or ZERO_UUID,
                 partition_states=[_leader_and_isr_state(item) for item in items],
             )
             for topic, items in _by_topic(effect.partitions)
@@ -106,7 +106,7 @@ def metadata_topics(effect: SendUpdateMetadata) -> list[UpdateMetadataTopicState
     return [
         UpdateMetadataTopicState(
             topic_name=topic,
-            topic_id=items[0].topic_id or _NO_TOPIC_ID,
+            topic_id=items[0].topic_id or ZERO_UUID,
             partition_states=[_metadata_state(item) for item in items],
         )
         for topic, items in _by_topic(effect.partitions)
@@ -187,7 +187,7 @@ def _by_topic(partitions: Iterable[_OfPartition]) -> Iterable[tuple[str, list[_O
 
 def leader_and_isr_answered(effect: SendLeaderAndIsr, response: LeaderAndIsrResponse) -> LeaderAndIsrAnswered:
     """Convert the response to the LeaderAndIsr request for `effect` to an event."""
-    names = {item.topic_id or _NO_TOPIC_ID: item.partition.topic for item in effect.partitions}
+    names = {item.topic_id or ZERO_UUID: item.partition.topic for item in effect.partitions}
     errors = {
         TopicPartition(names[topic.topic_id], item.partition_index): item.error_code
         for topic in response.topics

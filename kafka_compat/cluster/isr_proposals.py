@@ -21,6 +21,7 @@ from kafka_compat.protocol.messages.alter_partition import (
     PartitionData,
     TopicData,
 )
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 from kafka_compat.replication.in_sync import IsrAnswer, LedPartition
 
 log = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class IsrProposals:
         partition_epoch: int,
         callback: Callable[[IsrAnswer], None],
     ) -> None:
-        topic_id = partition.log.topic_id or UUID(int=0)
+        topic_id = partition.log.topic_id or ZERO_UUID
         self._waiting.append(
             _Proposed(topic_id, partition.partition, new_isr, leader_epoch, partition_epoch, callback)
         )

@@ -20,6 +20,7 @@ from kafka_compat.coordination.controller.outcomes import EPOCH_DURING_DELETE, N
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import Steps, Turn
 from kafka_compat.metadata import topic_log
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.errors import OutOfResources
@@ -202,7 +203,7 @@ class ReplicaStates:
 
 def states_of(request: LeaderAndIsrRequest) -> list[LeaderState]:
     """Return the states of the partitions in a LeaderAndIsr request of any version."""
-    found = [(state.topic_name, UUID(int=0), state) for state in request.ungrouped_partition_states]
+    found = [(state.topic_name, ZERO_UUID, state) for state in request.ungrouped_partition_states]
     found += [
         (topic.topic_name, topic.topic_id, state)
         for topic in request.topic_states

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from itertools import groupby
-from uuid import UUID
 
 from kafka_compat.cluster.controller_orders import ControllerOrders
 from kafka_compat.cluster.leader_and_isr import Key, LeaderState, StopState
@@ -12,8 +11,7 @@ from kafka_compat.coordination.controller.events import LeaderAndIsrAnswered, St
 from kafka_compat.coordination.controller.outcomes import TopicPartition
 from kafka_compat.errors import ErrorCode
 from kafka_compat.metadata.cache import BrokerMetadata, PartitionMetadata
-
-_NO_TOPIC_ID = UUID(int=0)
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 class LocalOrders:
@@ -65,7 +63,7 @@ class LocalOrders:
 def _leader_state(item: effects.LeaderAndIsrPartition) -> LeaderState:
     return LeaderState(
         item.partition.topic,
-        item.topic_id or _NO_TOPIC_ID,
+        item.topic_id or ZERO_UUID,
         item.partition.partition,
         item.state.leader,
         item.state.leader_epoch,
@@ -87,7 +85,7 @@ def _topics(effect: effects.SendUpdateMetadata) -> Iterator[TopicUpdate]:
     """Group partitions by topic. `effect.partitions` must be ordered by topic."""
     for name, items in groupby(effect.partitions, lambda item: item.partition.topic):
         some = list(items)
-        yield TopicUpdate(name, some[0].topic_id or _NO_TOPIC_ID, [_partition(item) for item in some])
+        yield TopicUpdate(name, some[0].topic_id or ZERO_UUID, [_partition(item) for item in some])
 
 
 def _partition(item: effects.UpdateMetadataPartition) -> PartitionMetadata:

@@ -6,7 +6,6 @@ returns the topic ID.
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from uuid import UUID
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.error_mapping import as_kafka_error
@@ -22,10 +21,10 @@ from kafka_compat.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 _OF_KRAFT = "__cluster_metadata"
-_NO_TOPIC_ID = UUID(int=0)
 PARTITIONS_PER_REQUEST_MAX = 10_000
 """Limit on the partitions created by one request, as in KRaft, so that it cannot block other requests."""
 _STRICT_SINCE = 6
@@ -79,7 +78,7 @@ def _without_configs(result: CreatableTopicResult, hidden: Denied) -> CreatableT
     """Remove settings and defaults from a result if the client may not see them."""
     if result.name in hidden:
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        result.topic_id = _NO_TOPIC_ID
+        result.topic_id = ZERO_UUID
         result.num_partitions = result.replication_factor = -1
         result.configs = []
     return result

@@ -14,9 +14,9 @@ from kafka_compat.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 from kafka_compat.security.authorizer import Operation, ResourceType
 
-_NO_TOPIC_ID = UUID(int=0)
 _STRICT_SINCE = 5
 """First version whose clients support the quota for deleted partitions (KIP-599)."""
 
@@ -29,7 +29,7 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
         wanted += [(topic.name, topic.topic_id) for topic in topics]
         await turn.pause_if_due()
     for some_names in batched(request.topic_names):
-        wanted += [(name, _NO_TOPIC_ID) for name in some_names]
+        wanted += [(name, ZERO_UUID) for name in some_names]
         await turn.pause_if_due()
     names = await ctx.long_work.finish(
         counted(name or ctx.services.metadata.topic_name(topic_id) for name, topic_id in wanted)
@@ -44,7 +44,7 @@ async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> De
         resolved = name if name is not None else ctx.services.metadata.topic_name(topic_id)
         result = DeletableTopicResult(name=resolved, topic_id=topic_id)
         try:
-            if name is not None and topic_id != _NO_TOPIC_ID:
+            if name is not None and topic_id != ZERO_UUID:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, "Topic name and topic ID can not both be specified."
                 )

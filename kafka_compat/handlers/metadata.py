@@ -11,7 +11,6 @@ import logging
 from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, Final
-from uuid import UUID
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -34,12 +33,12 @@ from kafka_compat.protocol.messages.metadata import (
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 log = logging.getLogger(__name__)
 
 _DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-_NO_TOPIC_ID: Final = UUID(int=0)
 _REPEATED_PARTITIONS_MAX: Final = 64
 _TOPICS_AT_ONCE: Final = 16
 
@@ -52,7 +51,7 @@ Answer = MetadataResponse | Coroutine[Any, Any, MetadataResponse]
 @handler(0, 13)
 def metadata(ctx: RequestContext, request: MetadataRequest) -> Answer:
     if 10 <= ctx.api_version < 12 and any(
-        topic.name is None or topic.topic_id != _NO_TOPIC_ID for topic in request.topics or ()
+        topic.name is None or topic.topic_id != ZERO_UUID for topic in request.topics or ()
     ):
         # These versions have topic IDs, but no responses for topics without a name (KAFKA-12701).
         raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -110,7 +109,7 @@ def _repeated_key(ctx: RequestContext, request: MetadataRequest) -> _Key | None:
     ):
         return None
     name, cache, caller = topics[0].name, ctx.services.metadata, ctx.caller
-    if name is None or name not in cache.topics or topics[0].topic_id != _NO_TOPIC_ID:
+    if name is None or name not in cache.topics or topics[0].topic_id != ZERO_UUID:
         return None
     listener = caller.listener_name, caller.local_host, caller.local_port
     return ctx.api_version, cache.generation, name, listener
@@ -134,7 +133,7 @@ def _found(ctx: RequestContext, request: MetadataRequest, missing: list[str]) ->
     for number, item in enumerate(wanted, 1):
         if number % _TOPICS_AT_ONCE == 0:
             yield None
-        if item.topic_id != _NO_TOPIC_ID:
+        if item.topic_id != ZERO_UUID:
             name = cache.topic_name(item.topic_id)
             if name is None:
                 code = ErrorCode.UNKNOWN_TOPIC_ID

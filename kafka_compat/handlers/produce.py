@@ -74,7 +74,7 @@ _ACKS: Final = (-1, 0, 1)
 _PLAIN: Final = 0
 _CHECKED: Final = 1
 _LONG: Final = 2
-"""Kinds of requests: without transactional batches, with checks of the whole request, and long requests."""
+"""Kinds of requests: those that need no check as a whole, those that do, and those that may take long."""
 _FIRST_VERSION_WITH_ABORTABLE: Final = 11
 _FIRST_VERSION_THAT_ADDS: Final = 12
 

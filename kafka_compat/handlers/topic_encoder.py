@@ -38,7 +38,7 @@ class TopicEncoder:
         self._version = version
         self._is_flexible = version >= 9
         self._partition_bytes = _PARTITION.size - (version < 7) * 4
-        """Size of a partition's error code, number, leader and, in version 7 and later, leader epoch."""
+        """Size in bytes of the fields before a partition's replicas."""
         self._tail_bytes = (version >= 8) * 4 + self._is_flexible
         """Size of the fields after a topic's partitions: the authorized operations, and the tagged fields."""
         self._end_bytes = (8 <= version <= 10) * 4 + (version >= 13) * 2 + self._is_flexible

@@ -1,4 +1,4 @@
-"""Diagnosis of rejected peers by the protocol that they seem to use, and counts of authentications."""
+"""Guesses at the protocol of rejected peers, for log messages, and counts of authentications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The UUID that means "none" in messages: a module of its own, because many messages do without uuid."""
+"""The UUID that means "none" in messages. It has its own module, so that others need not import uuid."""
 
 from uuid import UUID
 

@@ -36,6 +36,7 @@ from uuid import UUID
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
 from kafka_compat.protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsResponse
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 from kafka_compat.replication.fetch_session import PartitionKey, partition_key
 from kafka_compat.replication.followed_partition import FollowedPartition, State
 from kafka_compat.replication.follower_requests import (
@@ -58,7 +59,6 @@ log = logging.getLogger(__name__)
 
 QUOTA_WAIT_MS: Final = 100
 """The interval in ms between quota checks for throttled replicas."""
-_NO_TOPIC_ID: Final = UUID(int=0)
 UNDEFINED: Final = -1
 
 
@@ -209,7 +209,7 @@ class Follower:
             return None
         is_regular = len(ready) == len(self._followed) and not self._quota.has_replicas
         self._look_at_all_ms = now_ms + self._settings.wait_max_ms if is_regular else 0
-        by_id = all(item.topic_id != _NO_TOPIC_ID for item in ready)
+        by_id = all(item.topic_id != ZERO_UUID for item in ready)
         version = FETCH_VERSION if by_id else FETCH_VERSION_WITH_NAMES
         if version != self._version:
             self._version = version

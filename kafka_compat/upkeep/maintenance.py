@@ -103,7 +103,7 @@ class Maintenance:
             self._jobs.append((self._clean, backoff_ms))
             self._tick_s = max(min(self._tick_s, backoff_ms / 1000), TICK_S_MIN)
         now_ms = clock.monotonic_ms()
-        self._due_ms = {job: now_ms + job[1] for job in self._jobs}
+        self._due_ms = {(run, interval_ms): now_ms + interval_ms for run, interval_ms in self._jobs}
         # Run the first retention check soon after startup (Kafka's log.initial.task.delay.ms).
         self._due_ms[retention] = now_ms + min(retention[1], config.int("log.initial.task.delay.ms"))
 

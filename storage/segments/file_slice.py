@@ -32,7 +32,7 @@ class FileSlice:
         return self.file.fileno()
 
     def load(self) -> None:
-        """If the slice is small, read it in advance, for a later `read`. Raises the same errors as `read`."""
+        """Read a small slice in advance, to make a later `read` quick. Raises the same errors as `read`."""
         if self.size_bytes < SENDFILE_BYTES_MIN:
             self._data = self.read()
 

@@ -173,7 +173,7 @@ class Terms:
         self.store = Store()
         self.terms: list[Term] = []
         self._sent: list[tuple[Term, model.TopicPartition, events.IsrChange]] = []
-        """Proposals that were sent to a controller, which has not answered them."""
+        """Proposals that a controller has not answered yet."""
 
     def isrs(self) -> list[tuple[int, ...]]:
         return [state.isr for state in self.store.states.values()]

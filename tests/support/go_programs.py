@@ -1,4 +1,4 @@
-"""Go programs of the tests, compiled on first use into the cache directory."""
+"""Go programs for tests. They are compiled into the cache directory on first use."""
 
 from __future__ import annotations
 

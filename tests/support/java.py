@@ -93,7 +93,8 @@ def shared_classes(version: str) -> list[str]:
 
 
 def _archives(version: str) -> Path:
-    return kafka_jars.jars(version).with_name(f"{kafka_jars.jars(version).name}-classes")
+    jars = kafka_jars.jars(version)
+    return jars.with_name(f"{jars.name}-classes")
 
 
 def _shared(archive: Path) -> list[str]:
