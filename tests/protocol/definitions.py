@@ -9,9 +9,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from kafka_compat.protocol.versions import NONE, Versions, parse_versions
-from tests.support.kafka_jars import jars
+from tests.support.kafka_jars import CLIENT_VERSIONS, jars
 
-RELEASES = ("3.9.1", "4.1.0")
+RELEASES = ("3.9.1", "4.1.0", "4.4.0")
+"""The compared releases. Of the last, only the definitions of requests and responses are downloaded."""
 
 _JAVA_PACKAGES = {
     "kafka-clients": "org.apache.kafka.common.message",
@@ -19,7 +20,7 @@ _JAVA_PACKAGES = {
     "kafka-transaction-coordinator": "org.apache.kafka.coordinator.transaction.generated",
 }
 
-# Kafka 4.1 renamed an API and two record types of 3.9. Their bytes are the same.
+# Later releases renamed an API, two record types and a field. Their bytes are the same.
 _OTHER_NAMES = {
     "ListClientMetricsResourcesRequest": "ListConfigResourcesRequest",
     "ListClientMetricsResourcesResponse": "ListConfigResourcesResponse",
@@ -27,6 +28,7 @@ _OTHER_NAMES = {
     "ListClientMetricsResourcesResponse.ClientMetricsResource": "ConfigResource",
     "ListClientMetricsResourcesResponse.Name": "ResourceName",
     "LegacyOffsetCommitKey": "OffsetCommitKey",
+    "TxnOffsetCommitRequest.GenerationId": "GenerationIdOrMemberEpoch",
 }
 
 
@@ -105,7 +107,10 @@ def definitions(release: str) -> dict[str, Definition]:
     """
     found = {}
     for artifact, java_package in _JAVA_PACKAGES.items():
-        with zipfile.ZipFile(jars(release) / f"{artifact}-{release}.jar") as jar:
+        path = jars(release) / f"{artifact}-{release}.jar"
+        if release in CLIENT_VERSIONS and not path.exists():
+            continue
+        with zipfile.ZipFile(path) as jar:
             for entry in jar.namelist():
                 if entry.startswith("common/message/") and entry.endswith(".json"):
                     definition = Definition(_parse(jar.read(entry).decode()), java_package)
