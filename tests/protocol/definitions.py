@@ -9,10 +9,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from kafka_compat.protocol.versions import NONE, Versions, parse_versions
-from tests.support.kafka_jars import CLIENT_VERSIONS, jars
+from tests.support.kafka_jars import NEWEST_VERSION, jars
 
-RELEASES = ("3.9.1", "4.1.0", "4.4.0")
-"""The compared releases. Of the last, only the definitions of requests and responses are downloaded."""
+RELEASES = ("3.9.1", "4.1.0", NEWEST_VERSION)
 
 _JAVA_PACKAGES = {
     "kafka-clients": "org.apache.kafka.common.message",
@@ -107,10 +106,7 @@ def definitions(release: str) -> dict[str, Definition]:
     """
     found = {}
     for artifact, java_package in _JAVA_PACKAGES.items():
-        path = jars(release) / f"{artifact}-{release}.jar"
-        if release in CLIENT_VERSIONS and not path.exists():
-            continue
-        with zipfile.ZipFile(path) as jar:
+        with zipfile.ZipFile(jars(release) / f"{artifact}-{release}.jar") as jar:
             for entry in jar.namelist():
                 if entry.startswith("common/message/") and entry.endswith(".json"):
                     definition = Definition(_parse(jar.read(entry).decode()), java_package)

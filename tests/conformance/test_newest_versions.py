@@ -1,0 +1,39 @@
+"""Versions that are new in Kafka 4.2 to 4.4: Apache Kafka 4.4.0 returns the same responses."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.conformance.differential import Pair
+from tests.conformance.wire import Plain
+from tests.support import campaign
+
+pytestmark = pytest.mark.skipif(
+    not campaign.enabled(), reason="needs a further Kafka release; normal runs use tests of single APIs"
+)
+
+SOFTWARE = {"client_software_name": "conformance", "client_software_version": "1.0"}
+
+
+@pytest.mark.parametrize("cluster", ["none", "own", "another", "empty"])
+@pytest.mark.parametrize("node", ["any", "own", "another", "invalid"])
+@pytest.mark.parametrize("software", ["conformance", "a b"])
+def test_api_versions_checks_the_expected_broker(
+    pair_newest: Pair, cluster: str, node: str, software: str
+) -> None:
+    own = {
+        side: connection.ask(ApiKey.DESCRIBE_CLUSTER, 0, {}) for side, connection in pair_newest.sides.items()
+    }
+
+    def request(side: str) -> Plain:
+        clusters = {"none": None, "own": own[side]["cluster_id"], "another": "another", "empty": ""}
+        nodes = {"any": -1, "own": own[side]["brokers"][0]["broker_id"], "another": 99, "invalid": -2}
+        name = {"client_software_name": software}
+        return SOFTWARE | name | {"cluster_id": clusters[cluster], "node_id": nodes[node]}
+
+    ours, theirs = pair_newest.both(ApiKey.API_VERSIONS, 5, request)
+    assert (ours["error_code"], bool(ours["api_keys"])) == (theirs["error_code"], bool(theirs["api_keys"]))
+    if ours["error_code"]:
+        assert ours == theirs
+    pair_newest.same(ApiKey.METADATA, {"topics": []}, (4,))
