@@ -9,7 +9,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.PRODUCE: (0, 13),
     ApiKey.FETCH: (0, 18),
-    ApiKey.LIST_OFFSETS: (0, 10),
+    ApiKey.LIST_OFFSETS: (0, 11),
     ApiKey.METADATA: (0, 13),
     ApiKey.OFFSET_COMMIT: (0, 9),
     ApiKey.OFFSET_FETCH: (0, 9),

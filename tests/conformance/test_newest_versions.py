@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
+from tests.conformance.batches import batch
 from tests.conformance.differential import Pair
+from tests.conformance.record_requests import fill
 from tests.conformance.wire import Plain
 from tests.support import campaign
 
 pytestmark = pytest.mark.skipif(
-    not campaign.enabled(), reason="needs a further Kafka release; normal runs use tests of single APIs"
+    not campaign.enabled(),
+    reason="needs a further Kafka release; normal runs use tests/handlers/test_newest_versions.py",
 )
 
 SOFTWARE = {"client_software_name": "conformance", "client_software_version": "1.0"}
@@ -37,3 +40,15 @@ def test_api_versions_checks_the_expected_broker(
     if ours["error_code"]:
         assert ours == theirs
     pair_newest.same(ApiKey.METADATA, {"topics": []}, (4,))
+
+
+@pytest.mark.parametrize("timestamp", range(-8, 0))
+def test_special_offsets_are_those_of_apache_kafka(pair_newest: Pair, timestamp: int) -> None:
+    topic = pair_newest.topic(2)
+    fill(pair_newest, topic, batch(3))
+    for index in range(3):
+        partitions = [{"partition_index": index, "timestamp": timestamp}]
+        for replica_id in (-1, -2):
+            topics = [{"name": topic, "partitions": partitions}]
+            request: Plain = {"replica_id": replica_id, "topics": topics, "timeout_ms": 1000}
+            pair_newest.same(ApiKey.LIST_OFFSETS, request, (10, 11))

@@ -1,0 +1,47 @@
+"""Versions that are new in Kafka 4.2 to 4.4, on our broker.
+
+tests/conformance/test_newest_versions.py compares the responses with those of Apache Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.conformance.wire import Connection, Plain
+from tests.support.servers import KafkaCompatBroker
+
+EARLIEST_PENDING_UPLOAD = -6
+TOPIC = "newest-versions"
+
+
+@pytest.fixture(scope="module")
+def connection(shared_broker: KafkaCompatBroker) -> Iterator[Connection]:
+    with Connection(shared_broker.address) as found:
+        topic = {"name": TOPIC, "num_partitions": 1, "replication_factor": 1}
+        created = found.ask(ApiKey.CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 10_000})
+        assert created["topics"][0]["error_code"] in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+        yield found
+
+
+@pytest.mark.parametrize(("version", "code"), [(10, ErrorCode.UNSUPPORTED_VERSION), (11, ErrorCode.NONE)])
+def test_no_offset_is_waiting_for_upload_to_tiered_storage(
+    connection: Connection, version: int, code: ErrorCode
+) -> None:
+    partitions = [{"partition_index": 0, "timestamp": EARLIEST_PENDING_UPLOAD}]
+    request: Plain = {"replica_id": -1, "topics": [{"name": TOPIC, "partitions": partitions}]}
+    answer = connection.ask(ApiKey.LIST_OFFSETS, version, request)
+    found = answer["topics"][0]["partitions"][0]
+    assert (found["error_code"], found["timestamp"], found["offset"]) == (code, -1, -1)
+
+
+def test_an_unsupported_special_offset_is_reported_before_an_unknown_partition(
+    connection: Connection,
+) -> None:
+    partitions = [{"partition_index": 9, "timestamp": EARLIEST_PENDING_UPLOAD}]
+    request: Plain = {"replica_id": -1, "topics": [{"name": TOPIC, "partitions": partitions}]}
+    answer = connection.ask(ApiKey.LIST_OFFSETS, 10, request)
+    assert answer["topics"][0]["partitions"][0]["error_code"] == ErrorCode.UNSUPPORTED_VERSION
