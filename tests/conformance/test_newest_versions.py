@@ -52,3 +52,9 @@ def test_special_offsets_are_those_of_apache_kafka(pair_newest: Pair, timestamp:
             topics = [{"name": topic, "partitions": partitions}]
             request: Plain = {"replica_id": replica_id, "topics": topics, "timeout_ms": 1000}
             pair_newest.same(ApiKey.LIST_OFFSETS, request, (10, 11))
+
+
+def test_log_directories_are_described_as_in_apache_kafka(pair_newest: Pair) -> None:
+    topic = pair_newest.topic(2)
+    fill(pair_newest, topic, batch(3))
+    pair_newest.same(ApiKey.DESCRIBE_LOG_DIRS, {"topics": [{"topic": topic, "partitions": [0, 1]}]}, (4, 5))

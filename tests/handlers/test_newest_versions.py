@@ -38,6 +38,11 @@ def test_no_offset_is_waiting_for_upload_to_tiered_storage(
     assert (found["error_code"], found["timestamp"], found["offset"]) == (code, -1, -1)
 
 
+def test_no_log_directory_is_cordoned(connection: Connection) -> None:
+    answer = connection.ask(ApiKey.DESCRIBE_LOG_DIRS, 5, {"topics": None})
+    assert [directory["is_cordoned"] for directory in answer["results"]] == [False]
+
+
 def test_an_unsupported_special_offset_is_reported_before_an_unknown_partition(
     connection: Connection,
 ) -> None:
