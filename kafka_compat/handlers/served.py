@@ -45,7 +45,7 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.RENEW_DELEGATION_TOKEN: (0, 2),
     ApiKey.EXPIRE_DELEGATION_TOKEN: (0, 2),
     ApiKey.DESCRIBE_DELEGATION_TOKEN: (0, 3),
-    ApiKey.DELETE_GROUPS: (0, 2),
+    ApiKey.DELETE_GROUPS: (0, 3),
     ApiKey.ELECT_LEADERS: (0, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 0),

@@ -7,6 +7,7 @@ import pytest
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.batches import batch
 from tests.conformance.differential import Pair
+from tests.conformance.group_requests import ready_group
 from tests.conformance.record_requests import fill
 from tests.conformance.wire import Plain
 from tests.support import campaign
@@ -58,3 +59,13 @@ def test_log_directories_are_described_as_in_apache_kafka(pair_newest: Pair) -> 
     topic = pair_newest.topic(2)
     fill(pair_newest, topic, batch(3))
     pair_newest.same(ApiKey.DESCRIBE_LOG_DIRS, {"topics": [{"topic": topic, "partitions": [0, 1]}]}, (4, 5))
+
+
+def test_deleted_groups_have_the_errors_of_apache_kafka(pair_newest: Pair) -> None:
+    topic = pair_newest.topic()
+    empty, absent = ready_group(pair_newest), pair_newest.name("group")
+    partition = {"partition_index": 0, "committed_offset": 1}
+    for version in (2, 3):
+        commit: Plain = {"group_id": empty, "topics": [{"name": topic, "partitions": [partition]}]}
+        pair_newest.same(ApiKey.OFFSET_COMMIT, commit, (2,))
+        pair_newest.same(ApiKey.DELETE_GROUPS, {"groups_names": [empty, absent, empty]}, (version,))

@@ -12,6 +12,7 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Connection, Plain
+from tests.support.process import wait_until
 from tests.support.servers import KafkaCompatBroker
 
 EARLIEST_PENDING_UPLOAD = -6
@@ -41,6 +42,16 @@ def test_no_offset_is_waiting_for_upload_to_tiered_storage(
 def test_no_log_directory_is_cordoned(connection: Connection) -> None:
     answer = connection.ask(ApiKey.DESCRIBE_LOG_DIRS, 5, {"topics": None})
     assert [directory["is_cordoned"] for directory in answer["results"]] == [False]
+
+
+def test_a_group_that_is_not_deleted_has_an_error_without_a_message(connection: Connection) -> None:
+    def result() -> tuple[int, str | None]:
+        answer = connection.ask(ApiKey.DELETE_GROUPS, 3, {"groups_names": ["no-such-group"]})
+        (found,) = answer["results"]
+        return found["error_code"], found["error_message"]
+
+    connection.ask(ApiKey.FIND_COORDINATOR, 2, {"key": "no-such-group", "key_type": 0})
+    wait_until(lambda: result() == (ErrorCode.GROUP_ID_NOT_FOUND, None), 30, "the coordinator's response")
 
 
 def test_an_unsupported_special_offset_is_reported_before_an_unknown_partition(
