@@ -69,3 +69,22 @@ def test_deleted_groups_have_the_errors_of_apache_kafka(pair_newest: Pair) -> No
         commit: Plain = {"group_id": empty, "topics": [{"name": topic, "partitions": [partition]}]}
         pair_newest.same(ApiKey.OFFSET_COMMIT, commit, (2,))
         pair_newest.same(ApiKey.DELETE_GROUPS, {"groups_names": [empty, absent, empty]}, (version,))
+
+
+@pytest.mark.parametrize("may_change", [True, False])
+@pytest.mark.parametrize("replicas", [[1], [1, 7], [1, 1], [], None])
+def test_reassignments_have_the_errors_of_apache_kafka(
+    pair_newest: Pair, may_change: bool, replicas: list[int] | None
+) -> None:
+    """Messages differ, because ours are those of Kafka 3.9."""
+    topic = pair_newest.topic()
+    partitions = [{"partition_index": 0, "replicas": replicas}]
+    request: Plain = {
+        "allow_replication_factor_change": may_change,
+        "topics": [{"name": topic, "partitions": partitions}],
+    }
+    ours, theirs = pair_newest.both(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, request)
+    for answer in (ours, theirs):
+        answer["responses"][0]["partitions"][0]["error_message"] = None
+    assert ours["responses"][0]["partitions"] == theirs["responses"][0]["partitions"]
+    assert ours["allow_replication_factor_change"] == theirs["allow_replication_factor_change"]

@@ -54,6 +54,17 @@ def test_a_group_that_is_not_deleted_has_an_error_without_a_message(connection: 
     wait_until(lambda: result() == (ErrorCode.GROUP_ID_NOT_FOUND, None), 30, "the coordinator's response")
 
 
+@pytest.mark.parametrize("may_change", [True, False])
+def test_the_response_repeats_whether_the_replication_factor_may_change(
+    connection: Connection, may_change: bool
+) -> None:
+    topics = [{"name": TOPIC, "partitions": [{"partition_index": 0, "replicas": [1]}]}]
+    request: Plain = {"allow_replication_factor_change": may_change, "topics": topics}
+    answer = connection.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, request)
+    assert answer["allow_replication_factor_change"] == may_change
+    assert answer["responses"][0]["partitions"][0]["error_code"] == ErrorCode.NONE
+
+
 def test_an_unsupported_special_offset_is_reported_before_an_unknown_partition(
     connection: Connection,
 ) -> None:
