@@ -88,3 +88,19 @@ def test_reassignments_have_the_errors_of_apache_kafka(
         answer["responses"][0]["partitions"][0]["error_message"] = None
     assert ours["responses"][0]["partitions"] == theirs["responses"][0]["partitions"]
     assert ours["allow_replication_factor_change"] == theirs["allow_replication_factor_change"]
+
+
+@pytest.mark.parametrize("is_valid_only", [True, False])
+@pytest.mark.parametrize("kind", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("level", [-3, 0, 1])
+@pytest.mark.parametrize("name", ["a", ""])
+def test_feature_updates_have_the_errors_of_apache_kafka(
+    pair_newest: Pair, is_valid_only: bool, kind: int, level: int, name: str
+) -> None:
+    updates = [
+        {"feature": name, "max_version_level": level, "upgrade_type": kind},
+        {"feature": "b", "max_version_level": 1},
+    ]
+    request: Plain = {"feature_updates": updates, "validate_only": is_valid_only}
+    pair_newest.same(ApiKey.UPDATE_FEATURES, request, (2,))
+    pair_newest.same(ApiKey.UPDATE_FEATURES, {"feature_updates": []}, (2,))

@@ -58,7 +58,7 @@ async def test_a_client_that_expects_a_different_broker_is_rejected(
 async def test_the_expected_broker_is_not_checked_before_authentication() -> None:
     exchange = Exchange(Offer({}, {}), lambda: 0, lambda: 0.0)
     session = Session()
-    session.authentication = SimpleNamespace(exchange=exchange)  # type: ignore[assignment]
+    session.authentication = SimpleNamespace(exchange=exchange)
     assert (await ask("another-cluster", 3, session)).error_code == ErrorCode.NONE
     assert exchange.stage is Stage.HANDSHAKE
     exchange.stage = Stage.COMPLETE

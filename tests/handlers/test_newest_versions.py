@@ -65,6 +65,29 @@ def test_the_response_repeats_whether_the_replication_factor_may_change(
     assert answer["responses"][0]["partitions"][0]["error_code"] == ErrorCode.NONE
 
 
+@pytest.mark.parametrize(
+    ("level", "upgrade_type", "reason"),
+    [
+        (1, 1, "Local controller 1 does not support this feature."),
+        (0, 2, "Feature a not found."),
+        (-3, 3, "A feature version cannot be less than 0."),
+        (-3, 0, "The controller does not support the given upgrade type."),
+    ],
+)
+def test_feature_updates_report_only_the_first_error(
+    connection: Connection, level: int, upgrade_type: int, reason: str
+) -> None:
+    first = {"feature": "a", "max_version_level": level, "upgrade_type": upgrade_type}
+    updates = [first, {"feature": "b", "max_version_level": 1}]
+    answer = connection.ask(ApiKey.UPDATE_FEATURES, 2, {"feature_updates": updates})
+    assert (answer["error_code"], answer["error_message"]) == (
+        ErrorCode.INVALID_UPDATE_VERSION,
+        "The update failed for all features since the following feature had an error: "
+        f"Invalid update version {level} for feature a. {reason}",
+    )
+    assert connection.ask(ApiKey.UPDATE_FEATURES, 2, {})["error_code"] == ErrorCode.NONE
+
+
 def test_an_unsupported_special_offset_is_reported_before_an_unknown_partition(
     connection: Connection,
 ) -> None:
