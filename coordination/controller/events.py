@@ -127,6 +127,7 @@ class ReassignmentRequested(NamedTuple):
 
     request_id: Hashable
     targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    may_change_replication_factor: bool = True
 
 
 class ReassignmentFound(NamedTuple):

@@ -174,7 +174,9 @@ class _Term:
             case events.PreferredElectionFound():
                 yield from self._elect_preferred(event.partitions)
             case events.ReassignmentRequested():
-                begun = yield from self._reassignments.request(event.targets)
+                begun = yield from self._reassignments.request(
+                    event.targets, event.may_change_replication_factor
+                )
                 self._reply(event.request_id, effects.ReassignmentReply(ControllerError.NONE, begun))
             case events.ReassignmentFound():
                 yield from self._reassignments.begin_legacy(event.targets)

@@ -47,7 +47,7 @@ class Reassignments:
         self._deletions = deletions
 
     def request(
-        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None], may_change_replication_factor: bool
     ) -> Procedure[dict[TopicPartition, Outcome]]:
         """Start reassignments, or cancel them if the target is None. Return an Outcome for each partition."""
         outcomes: dict[TopicPartition, Outcome] = {}
@@ -59,6 +59,8 @@ class Reassignments:
                 continue
             wanted = current.origin if target is None else target
             refusal = self._refusal(partition, wanted)
+            if refusal is None and target is not None and not may_change_replication_factor:
+                refusal = _refused_factor(current, target)
             if refusal is None:
                 accepted[partition] = current.reassign_to(wanted)
             else:
@@ -231,6 +233,15 @@ def _refused_target(
             f"Replica list: {_scala('ArrayBuffer', added)}, live broker list: {_scala('Set', live_brokers)}"
         )
     return None if problem is None else Outcome(ControllerError.INVALID_REPLICA_ASSIGNMENT, problem)
+
+
+def _refused_factor(current: Assignment, target: tuple[int, ...]) -> Outcome | None:
+    """Return Kafka's error if `target` changes the number of replicas of an existing partition (KIP-860)."""
+    before, after = len(current.target), len(target)
+    if before in (0, after):
+        return None
+    changed = f"The replication factor is changed from {before} to {after}"
+    return Outcome(ControllerError.INVALID_REPLICATION_FACTOR, changed)
 
 
 def _scala(kind: str, numbers: Collection[int]) -> str:

@@ -233,7 +233,9 @@ _WITH_STANDARD_MESSAGE = frozenset(
 )
 """APIs that always send the error code's standard message, without details."""
 
-_WITHOUT_MESSAGE = frozenset((ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_GROUPS))
+_WITHOUT_MESSAGE = frozenset(
+    (ApiKey.DELETE_TOPICS, ApiKey.DELETE_GROUPS, ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_GROUPS)
+)
 
 _WITHOUT_STANDARD_MESSAGE = frozenset(
     (

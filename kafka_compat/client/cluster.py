@@ -25,9 +25,15 @@ CLIENT_ID: Final = "adminclient-1"
 _BACKOFF_S: Final = 0.1
 _RECONNECT_MIN_S: Final = 0.05
 _RECONNECT_MAX_S: Final = 1.0
-_OF_BROKERS: Final = {ApiKey.ADD_PARTITIONS_TO_TXN: 3, ApiKey.END_TXN: 4}
-"""Newest versions of requests for clients that do not implement KIP-890. Newer versions are for brokers only,
-or return new producer epochs.
+_NEWEST: Final = {
+    ApiKey.OFFSET_COMMIT: 9,
+    ApiKey.OFFSET_FETCH: 9,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 3,
+    ApiKey.END_TXN: 4,
+    ApiKey.TXN_OFFSET_COMMIT: 5,
+}
+"""Newest versions that this client sends. Newer ones are only for brokers (AddPartitionsToTxn), return new
+producer epochs (EndTxn, KIP-890), or identify topics by ID.
 """
 _NEEDS_TIME: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
@@ -332,7 +338,7 @@ class Cluster:
         self._connection(node_id, call)
         low, high = self._versions[node_id].get(key, (0, -1))
         known = schema_of(request_class(key)).versions
-        version = min(high, known.high, _OF_BROKERS.get(key, known.high))
+        version = min(high, known.high, _NEWEST.get(key, known.high))
         if version < max(low, known.low):
             text = f"The node does not support {key.name}"
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)

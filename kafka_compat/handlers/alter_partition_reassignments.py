@@ -1,5 +1,5 @@
 """AlterPartitionReassignments (API key 45): start or cancel partition reassignments (KIP-455). Served only
-by the controller.
+by the controller. Version 1 can forbid changes of the replication factor (KIP-860).
 """
 
 from kafka_compat.api.handler import RequestContext, handler
@@ -17,7 +17,7 @@ from kafka_compat.protocol.messages.alter_partition_reassignments import (
 from kafka_compat.security.authorizer import Operation
 
 
-@handler(0, 0)
+@handler(0, 1)
 async def alter_partition_reassignments(
     ctx: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
@@ -29,7 +29,10 @@ async def alter_partition_reassignments(
         for topic in request.topics
         for item in topic.partitions
     }
-    reply = await ctx.services.controller.ask(lambda request_id: ReassignmentRequested(request_id, targets))
+    may_change = request.allow_replication_factor_change
+    reply = await ctx.services.controller.ask(
+        lambda request_id: ReassignmentRequested(request_id, targets, may_change)
+    )
     if not isinstance(reply, ReassignmentReply) or reply.error == ControllerError.NOT_CONTROLLER:
         return AlterPartitionReassignmentsResponse(
             error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_THE_CONTROLLER
@@ -42,5 +45,8 @@ async def alter_partition_reassignments(
             )
         )
     return AlterPartitionReassignmentsResponse(
-        error_code=reply.error, error_message=None, responses=list(topics.values())
+        allow_replication_factor_change=may_change,
+        error_code=reply.error,
+        error_message=None,
+        responses=list(topics.values()),
     )

@@ -2,7 +2,8 @@
 
 The response to an unknown version of the request is in version 0, with UNSUPPORTED_VERSION (KIP-511). In
 version 3 and later, clients state their software, and the response includes the supported and finalized
-features (KIP-584).
+features (KIP-584). In version 5 and later, clients name the broker that they expect at this address. A
+different broker rejects them, so that they look up the brokers again (KIP-1242).
 """
 
 import re
@@ -22,29 +23,37 @@ from kafka_compat.protocol.messages.api_versions import (
 
 _TRANSACTION_VERSION: Final = "transaction.version"
 _LEVEL_MAX: Final = 2
+_ANY_NODE: Final = -1
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-@handler(0, 4)
+@handler(0, 5)
 def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
     """Return the served APIs and versions. `request` is None if its version is not supported."""
-    response = ApiVersionsResponse(finalized_features_epoch=ctx.services.metadata.finalized_features_epoch)
     if request is None:
-        response.error_code = ErrorCode.UNSUPPORTED_VERSION
         low, high = ctx.services.served[ApiKey.API_VERSIONS]
-        response.api_keys = [ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=low, max_version=high)]
-        return response
+        return ApiVersionsResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION,
+            api_keys=[ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=low, max_version=high)],
+        )
     session = ctx.caller.session
     if ctx.api_version >= 3:
         name, version = request.client_software_name, request.client_software_version
-        if not _SOFTWARE.fullmatch(name) or not _SOFTWARE.fullmatch(version):
-            response.error_code = ErrorCode.INVALID_REQUEST
-            return response
+        names_cluster, names_node = request.cluster_id is not None, request.node_id != _ANY_NODE
+        if names_cluster != names_node or not _SOFTWARE.fullmatch(name) or not _SOFTWARE.fullmatch(version):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         session.is_software(ctx.client_id, name, version)
     else:
         session.is_software(ctx.client_id, UNKNOWN_SOFTWARE, UNKNOWN_SOFTWARE)
-    if session.authentication is not None:
-        session.authentication.exchange.versions_reported()
+    metadata = ctx.services.metadata
+    authentication = session.authentication
+    if authentication is not None and not authentication.exchange.is_complete:
+        authentication.exchange.versions_reported()
+    elif request.cluster_id is not None and (
+        (request.cluster_id, request.node_id) != (metadata.cluster_id, metadata.local_id)
+    ):
+        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+    response = ApiVersionsResponse(finalized_features_epoch=metadata.finalized_features_epoch)
     level = ctx.services.config.int("kafka.compat.transaction.version")
     key = (ctx.api_version, response.finalized_features_epoch, level)
     repeated: ApiVersionsResponse | None = ctx.repeated(key)

@@ -15,7 +15,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 _GROUPS_AT_ONCE = 64
 
 
-@handler(0, 2)
+@handler(0, 3)
 def delete_groups(
     ctx: RequestContext, request: DeleteGroupsRequest
 ) -> Steps[DeleteGroupsResponse | Deferred]:

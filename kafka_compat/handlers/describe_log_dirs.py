@@ -1,5 +1,6 @@
 """DescribeLogDirs (API key 35): return the log directories with their partitions and sizes, including copies
-in progress. Version 4 adds disk space (KIP-827).
+in progress. Version 4 adds disk space (KIP-827). Version 5 adds whether a directory is cordoned, which this
+broker does not support (KIP-1066).
 """
 
 import os
@@ -18,7 +19,7 @@ from kafka_compat.protocol.messages.describe_log_dirs import (
 from kafka_compat.security.authorizer import Operation
 
 
-@handler(0, 4)
+@handler(0, 5)
 def describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> Steps[DescribeLogDirsResponse]:
     require_cluster(ctx, Operation.DESCRIBE)
     wanted: set[tuple[str, int]] | None = None

@@ -2,8 +2,9 @@
 
 Negative timestamps select special offsets: -1 the latest offset (with read_committed, the last stable
 offset), -2 the earliest, -3 the offset of the record with the greatest timestamp (7+, KIP-734), -4 the
-earliest local offset (8+), and -5 the latest offset in tiered storage (9+), which is not supported. Version 0
-returns a list of segment start offsets, for the oldest clients.
+earliest local offset (8+), -5 the latest offset in tiered storage (9+), and -6 the earliest offset that is
+not in tiered storage yet (11+). Tiered storage is not supported. Version 0 returns a list of segment start
+offsets, for the oldest clients.
 
 A follower (replica ID 0 or above) sees the whole log. Other clients get OFFSET_NOT_AVAILABLE from a new
 leader, which does not know the committed offset until its followers have reached its epoch.
@@ -38,14 +39,23 @@ EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
 READ_COMMITTED: Final = 1
 _CONSUMER: Final = -1
 _DEBUGGER: Final = -2
 _FIRST_VERSION_OF_OFFSET_NOT_AVAILABLE: Final = 5
-_FIRST_VERSION: Final = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+_OF_TIERED_STORAGE: Final = (LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
+_FIRST_VERSION: Final = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
 
 
-@handler(0, 10)
+@handler(0, 11)
 def list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> Steps[ListOffsetsResponse]:
     seen: set[tuple[str, int]] = set()
     duplicates: set[tuple[str, int]] = set()
@@ -77,6 +87,8 @@ def list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> Steps[List
 def _answer(
     ctx: RequestContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
 ) -> Steps[ListOffsetsPartitionResponse]:
+    if wanted.timestamp < 0 and ctx.api_version < _FIRST_VERSION.get(wanted.timestamp, 1 << 15):
+        return _error(wanted, ErrorCode.UNSUPPORTED_VERSION)
     replicas = ctx.services.replicas
     partition = replicas.get(topic, wanted.partition_index)
     if partition is None:
@@ -87,8 +99,6 @@ def _answer(
     if code != ErrorCode.NONE:
         return _error(wanted, code)
     try:
-        if wanted.timestamp < 0 and ctx.api_version < _FIRST_VERSION.get(wanted.timestamp, 1 << 15):
-            return _error(wanted, ErrorCode.UNSUPPORTED_VERSION)
         if ctx.api_version == 0:
             return ListOffsetsPartitionResponse(
                 partition_index=wanted.partition_index,
@@ -105,7 +115,7 @@ def _answer(
         timestamp, offset, epoch = yield from _find(partition, wanted.timestamp, end)
         if offset < 0 or wanted.timestamp == LATEST:
             unsure = partition.is_leader and partition.epoch_start_offset > partition.high_watermark
-            if unsure and request.replica_id == _CONSUMER and wanted.timestamp != LATEST_TIERED:
+            if unsure and request.replica_id == _CONSUMER and wanted.timestamp not in _OF_TIERED_STORAGE:
                 new = ctx.api_version >= _FIRST_VERSION_OF_OFFSET_NOT_AVAILABLE
                 return _error(
                     wanted, ErrorCode.OFFSET_NOT_AVAILABLE if new else ErrorCode.LEADER_NOT_AVAILABLE
@@ -127,7 +137,7 @@ def _find(partition: Partition, timestamp: int, end: int) -> Steps[tuple[int, in
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         epoch = log.leader_epochs.epoch_for(log.log_start_offset)
         return -1, log.log_start_offset, partition.leader_epoch if epoch < 0 else epoch
-    if timestamp == LATEST_TIERED:
+    if timestamp in _OF_TIERED_STORAGE:
         return -1, -1, -1
     found = yield from (
         log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)

@@ -107,7 +107,7 @@ def _commit(
         respond(dict.fromkeys(offsets, _VERIFICATION_ERRORS.get(error, error)))
         return deferred
     commit = Commit(
-        generation_id=request.generation_id,
+        generation_id=request.generation_id_or_member_epoch,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         offsets=offsets,

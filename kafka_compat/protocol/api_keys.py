@@ -1,4 +1,4 @@
-"""Kafka's API keys (up to 4.1), with Kafka's names."""
+"""Kafka's API keys (up to 4.4), with Kafka's names."""
 
 from __future__ import annotations
 
@@ -101,3 +101,5 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
+    UNREGISTER_CONTROLLER = 94

@@ -14,7 +14,8 @@ from kafka_compat.tools.failure import Failure, executed, of_client
 from kafka_compat.tools.options import Options
 
 _PENDING: Final = "earliest-pending-upload"
-"""Time that requires tiered storage and an unimplemented version of ListOffsets."""
+_PENDING_VERSION: Final = 11
+"""First version of ListOffsets with this time (KIP-1023)."""
 
 _TIMES: Final = {
     "latest": -1,
@@ -63,13 +64,15 @@ def _run(arguments: list[str]) -> None:
         wanted = list(leaders)
         if not wanted:
             raise _Terse("No partition matches the filters")
+        found: dict[TopicPartition, Any] = {}
         if time_ms == _TIMES[_PENDING]:
-            found: dict[TopicPartition, Any] = {
-                place: _not_served(cluster, leader) for place, leader in leaders.items()
+            found = {
+                place: _not_served(cluster, leader)
+                for place, leader in leaders.items()
+                if cluster.version(leader, ApiKey.LIST_OFFSETS, "listOffsets") < _PENDING_VERSION
             }
-        else:
-            answers = try_offsets(cluster, dict.fromkeys(wanted, time_ms))
-            found = {place: getattr(answer, "offset", answer) for place, answer in answers.items()}
+        answers = try_offsets(cluster, {place: time_ms for place in wanted if place not in found})
+        found |= {place: getattr(answer, "offset", answer) for place, answer in answers.items()}
     rows: list[tuple[str, int, int]] = []
     for topic, partition in wanted:
         offset = found[topic, partition]
@@ -145,4 +148,4 @@ def _rule(text: str) -> Callable[[str, int], bool]:
 def _not_served(cluster: Any, leader: int) -> KafkaError:
     low, high = cluster.api_versions(leader, "listOffsets")[ApiKey.LIST_OFFSETS]
     text = "The node does not support LIST_OFFSETS with version in range [11,11]. The supported range is "
-    return KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{text}[{low},{min(high, 10)}].")
+    return KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{text}[{low},{high}].")

@@ -1,5 +1,5 @@
 """Pairs of connections to our broker and to Apache Kafka: 3.9.1, or 4.1.0 for features that ZooKeeper mode
-lacks. Campaigns also use 4.3.0 for features that 4.1.0 lacks.
+lacks. Campaigns also use 4.3.0 and 4.4.0 for features that 4.1.0 lacks.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conformance.differential import Pair
+from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
 
@@ -36,6 +37,16 @@ def genuine_43_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
     server.stop()
 
 
+@pytest.fixture(scope="session")
+def newest_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The newest Apache Kafka (KRaft), started once per test run."""
+    directory = tmp_path_factory.mktemp(f"kafka-{NEWEST_VERSION}")
+    server = GenuineKafka(directory, version=NEWEST_VERSION, mode="kraft")
+    server.start()
+    yield server.address
+    server.stop()
+
+
 @pytest.fixture
 def pair(our_address: str, genuine_address: str) -> Iterator[Pair]:
     """Our broker and Apache Kafka 3.9.1."""
@@ -48,5 +59,13 @@ def pair(our_address: str, genuine_address: str) -> Iterator[Pair]:
 def pair_41(our_address: str, genuine_41_address: str) -> Iterator[Pair]:
     """Our broker and Apache Kafka 4.1.0."""
     found = Pair(our_address, genuine_41_address)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def pair_newest(our_address: str, newest_address: str) -> Iterator[Pair]:
+    """Our broker and the newest Apache Kafka."""
+    found = Pair(our_address, newest_address)
     yield found
     found.close()

@@ -231,6 +231,7 @@ def test_list_offsets_returns_kafkas_errors(pair: Pair) -> None:
     versions = pair.versions(ApiKey.LIST_OFFSETS, 1)
     pair.same(ApiKey.LIST_OFFSETS, offsets_request(pair.name("absent"), -1), versions)
     pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, -1, partition=9), versions)
+    pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, -7, partition=9), versions)
     for epoch in (0, 5):
         pair.same(ApiKey.LIST_OFFSETS, offsets_request(topic, -1, epoch=epoch), (4, 6, 9))
 

@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from kafka_compat.protocol.versions import NONE, Versions, parse_versions
-from tests.support.kafka_jars import jars
+from tests.support.kafka_jars import NEWEST_VERSION, jars
 
-RELEASES = ("3.9.1", "4.1.0")
+RELEASES = ("3.9.1", "4.1.0", NEWEST_VERSION)
 
 _JAVA_PACKAGES = {
     "kafka-clients": "org.apache.kafka.common.message",
@@ -19,7 +19,7 @@ _JAVA_PACKAGES = {
     "kafka-transaction-coordinator": "org.apache.kafka.coordinator.transaction.generated",
 }
 
-# Kafka 4.1 renamed an API and two record types of 3.9. Their bytes are the same.
+# Later releases renamed an API, two record types and a field. Their bytes are the same.
 _OTHER_NAMES = {
     "ListClientMetricsResourcesRequest": "ListConfigResourcesRequest",
     "ListClientMetricsResourcesResponse": "ListConfigResourcesResponse",
@@ -27,6 +27,7 @@ _OTHER_NAMES = {
     "ListClientMetricsResourcesResponse.ClientMetricsResource": "ConfigResource",
     "ListClientMetricsResourcesResponse.Name": "ResourceName",
     "LegacyOffsetCommitKey": "OffsetCommitKey",
+    "TxnOffsetCommitRequest.GenerationId": "GenerationIdOrMemberEpoch",
 }
 
 

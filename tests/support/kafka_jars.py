@@ -19,8 +19,11 @@ BROKER_VERSIONS = ("3.9.1", "4.1.0")
 TOOLS_VERSION = "4.3.1"
 """The newest version whose tools are published. Our commands match them."""
 
-CLIENT_VERSIONS = ("0.9.0.1", "0.10.2.2", "1.1.1", "4.4.0")
-"""Old versions and the newest, of which only kafka-clients is downloaded."""
+NEWEST_VERSION = "4.4.0"
+"""The newest version. Its definitions are compared with ours, and campaigns use its servers."""
+
+CLIENT_VERSIONS = ("0.9.0.1", "0.10.2.2", "1.1.1")
+"""Old versions, of which only kafka-clients is downloaded."""
 
 _POM = Path(__file__).resolve().parent.parent / "pom.xml"
 
@@ -82,5 +85,5 @@ def _fetch(version: str, folder: Path, profile: str) -> None:
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or (*BROKER_VERSIONS, TOOLS_VERSION, *CLIENT_VERSIONS):
+    for wanted in sys.argv[1:] or (*BROKER_VERSIONS, TOOLS_VERSION, NEWEST_VERSION, *CLIENT_VERSIONS):
         print(jars(wanted), flush=True)

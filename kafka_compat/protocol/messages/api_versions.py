@@ -5,15 +5,18 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import request, response
 
 
-@request(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
+@request(ApiKey.API_VERSIONS, versions="0-5", flexible="3+")
 class ApiVersionsRequest:
     """The first request of a connection. A broker that does not support the version responds with
     UNSUPPORTED_VERSION in version 0 (KIP-511). Version 3 adds the name of the client software. Clients that
-    send version 4 accept features with minimum version 0.
+    send version 4 accept features with minimum version 0. Version 5 names the broker that the client expects,
+    by cluster ID and node ID (-1: any), so that a different broker can reject the client (KIP-1242).
     """
 
     client_software_name: s.String = s.field("3+", default="")
     client_software_version: s.String = s.field("3+", default="")
+    cluster_id: s.NullableString = s.field("5+", default=None)
+    node_id: s.Int32 = s.field("5+", default=-1)
 
 
 @s.struct
@@ -43,7 +46,7 @@ class FinalizedFeatureKey:
     min_version_level: s.Int16 = s.field("3+", default=0)
 
 
-@response(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
+@response(ApiKey.API_VERSIONS, versions="0-5", flexible="3+")
 class ApiVersionsResponse:
     """The response header always has version 0, so that older clients can read it. `finalized_features_epoch`
     is -1 if it is unknown.

@@ -10,7 +10,7 @@ class DescribableLogDirTopic:
     partitions: list[s.Int32] = []
 
 
-@s.request(ApiKey.DESCRIBE_LOG_DIRS, versions="0-4", flexible="2+")
+@s.request(ApiKey.DESCRIBE_LOG_DIRS, versions="0-5", flexible="2+")
 class DescribeLogDirsRequest:
     """Null `topics` requests all replicas. Version 3 adds a top-level error, and version 4 volume sizes."""
 
@@ -37,16 +37,19 @@ class DescribeLogDirsTopic:
 
 @s.struct
 class DescribeLogDirsResult:
-    """A log directory. `total_bytes` and `usable_bytes` describe its volume; -1 means unknown (KIP-827)."""
+    """A log directory. `total_bytes` and `usable_bytes` describe its volume; -1 means unknown (KIP-827). A
+    cordoned directory gets no new replicas (KIP-1066).
+    """
 
     error_code: s.Int16 = 0
     log_dir: s.String = ""
     topics: list[DescribeLogDirsTopic] = []
     total_bytes: s.Int64 = s.field("4+", default=-1)
     usable_bytes: s.Int64 = s.field("4+", default=-1)
+    is_cordoned: s.Bool = s.field("5+", default=False)
 
 
-@s.response(ApiKey.DESCRIBE_LOG_DIRS, versions="0-4", flexible="2+")
+@s.response(ApiKey.DESCRIBE_LOG_DIRS, versions="0-5", flexible="2+")
 class DescribeLogDirsResponse:
     throttle_time_ms: s.Int32 = 0
     error_code: s.Int16 = s.field("3+", default=0)

@@ -9,7 +9,8 @@ from kafka_compat.protocol.schema import request, response
 class ListOffsetsPartition:
     """`timestamp` (in ms since the epoch) requests the first offset at or after this time. Special values are
     -1 (the end), -2 (the start), -3 (the record with the highest timestamp, version 7), -4 (the start on
-    local disks, version 8) and -5 (the last tiered offset, version 9).
+    local disks, version 8), -5 (the last tiered offset, version 9) and -6 (the first offset that is not
+    tiered yet, version 11).
     """
 
     partition_index: s.Int32 = 0
@@ -24,7 +25,7 @@ class ListOffsetsTopic:
     partitions: list[ListOffsetsPartition] = []
 
 
-@request(ApiKey.LIST_OFFSETS, versions="0-10", flexible="6+")
+@request(ApiKey.LIST_OFFSETS, versions="0-11", flexible="6+")
 class ListOffsetsRequest:
     """`replica_id` is -1 for a consumer. If isolation_level (version 2) is 1 (read_committed), the end is the
     last stable offset. Version 10 adds a timeout for tiered storage (KIP-1075).
@@ -54,7 +55,7 @@ class ListOffsetsTopicResponse:
     partitions: list[ListOffsetsPartitionResponse] = []
 
 
-@response(ApiKey.LIST_OFFSETS, versions="0-10", flexible="6+")
+@response(ApiKey.LIST_OFFSETS, versions="0-11", flexible="6+")
 class ListOffsetsResponse:
     throttle_time_ms: s.Int32 = s.field("2+", default=0)
     topics: list[ListOffsetsTopicResponse] = []

@@ -19,15 +19,17 @@ class OffsetCommitRequestPartition:
 
 @s.struct
 class OffsetCommitRequestTopic:
-    name: s.String = ""
+    name: s.String = s.field("0-9", default="")
+    topic_id: s.Uuid = s.field("10+", default=s.ZERO_UUID)
     partitions: list[OffsetCommitRequestPartition] = []
 
 
-@s.request(ApiKey.OFFSET_COMMIT, versions="0-9", flexible="8+")
+@s.request(ApiKey.OFFSET_COMMIT, versions="0-10", flexible="8+")
 class OffsetCommitRequest:
     """With generation -1 and an empty member ID, the client commits without being a member. retention_time_ms
     exists in versions 2 to 4; -1 means the default. Version 6 adds the leader epoch, version 7 adds static
-    members, and version 9 adds members with a member epoch (consumer rebalance protocol).
+    members, and version 9 adds members with a member epoch (consumer rebalance protocol). Version 10
+    identifies topics by ID.
     """
 
     group_id: s.String = ""
@@ -46,11 +48,12 @@ class OffsetCommitResponsePartition:
 
 @s.struct
 class OffsetCommitResponseTopic:
-    name: s.String = ""
+    name: s.String = s.field("0-9", default="")
+    topic_id: s.Uuid = s.field("10+", default=s.ZERO_UUID)
     partitions: list[OffsetCommitResponsePartition] = []
 
 
-@s.response(ApiKey.OFFSET_COMMIT, versions="0-9", flexible="8+")
+@s.response(ApiKey.OFFSET_COMMIT, versions="0-10", flexible="8+")
 class OffsetCommitResponse:
     throttle_time_ms: s.Int32 = s.field("3+", default=0)
     topics: list[OffsetCommitResponseTopic] = []

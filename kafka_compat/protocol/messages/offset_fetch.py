@@ -12,7 +12,8 @@ class OffsetFetchRequestTopic:
 
 @s.struct
 class OffsetFetchRequestTopics:
-    name: s.String = s.field("8+", default="")
+    name: s.String = s.field("8-9", default="")
+    topic_id: s.Uuid = s.field("10+", default=s.ZERO_UUID)
     partition_indexes: list[s.Int32] = s.field("8+", default=[])
 
 
@@ -26,11 +27,12 @@ class OffsetFetchRequestGroup:
     topics: list[OffsetFetchRequestTopics] | None = s.field("8+", default=[])
 
 
-@s.request(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
+@s.request(ApiKey.OFFSET_FETCH, versions="0-10", flexible="6+")
 class OffsetFetchRequest:
     """Request for the committed offsets of one group (versions 0 to 7) or several (version 8 and later). In
     version 2 and later, null `topics` requests all topics. With `require_stable` (version 7 and later),
-    partitions with pending transactional offsets get UNSTABLE_OFFSET_COMMIT. Version 0 reads from ZooKeeper.
+    partitions with pending transactional offsets get UNSTABLE_OFFSET_COMMIT. Version 0 reads from ZooKeeper,
+    and version 10 identifies topics by ID.
     """
 
     group_id: s.String = s.field("0-7", default="")
@@ -69,7 +71,8 @@ class OffsetFetchResponsePartitions:
 
 @s.struct
 class OffsetFetchResponseTopics:
-    name: s.String = s.field("8+", default="")
+    name: s.String = s.field("8-9", default="")
+    topic_id: s.Uuid = s.field("10+", default=s.ZERO_UUID)
     partitions: list[OffsetFetchResponsePartitions] = s.field("8+", default=[])
 
 
@@ -80,7 +83,7 @@ class OffsetFetchResponseGroup:
     error_code: s.Int16 = s.field("8+", default=0)
 
 
-@s.response(ApiKey.OFFSET_FETCH, versions="0-9", flexible="6+")
+@s.response(ApiKey.OFFSET_FETCH, versions="0-10", flexible="6+")
 class OffsetFetchResponse:
     """Contains the topics of the only group in versions 0 to 7, and a list of groups in later versions."""
 

@@ -16,22 +16,23 @@ class TxnOffsetCommitRequestPartition:
 
 @s.struct
 class TxnOffsetCommitRequestTopic:
-    name: s.String = ""
+    name: s.String = s.field("0-5", default="")
+    topic_id: s.Uuid = s.field("6+", default=s.ZERO_UUID)
     partitions: list[TxnOffsetCommitRequestPartition] = []
 
 
-@s.request(ApiKey.TXN_OFFSET_COMMIT, versions="0-5", flexible="3+")
+@s.request(ApiKey.TXN_OFFSET_COMMIT, versions="0-6", flexible="3+")
 class TxnOffsetCommitRequest:
     """The offsets become visible when the transaction commits. In version 3 and later, the generation and
     member ID fence replaced members (KIP-447); in version 5 and later, the coordinator itself adds the group
-    to the transaction (KIP-890).
+    to the transaction (KIP-890). Version 6 adds members with a member epoch, and identifies topics by ID.
     """
 
     transactional_id: s.String = ""
     group_id: s.String = ""
     producer_id: s.Int64 = 0
     producer_epoch: s.Int16 = 0
-    generation_id: s.Int32 = s.field("3+", default=-1)
+    generation_id_or_member_epoch: s.Int32 = s.field("3+", default=-1)
     member_id: s.String = s.field("3+", default="")
     group_instance_id: s.NullableString = s.field("3+", default=None)
     topics: list[TxnOffsetCommitRequestTopic] = []
@@ -45,11 +46,12 @@ class TxnOffsetCommitResponsePartition:
 
 @s.struct
 class TxnOffsetCommitResponseTopic:
-    name: s.String = ""
+    name: s.String = s.field("0-5", default="")
+    topic_id: s.Uuid = s.field("6+", default=s.ZERO_UUID)
     partitions: list[TxnOffsetCommitResponsePartition] = []
 
 
-@s.response(ApiKey.TXN_OFFSET_COMMIT, versions="0-5", flexible="3+")
+@s.response(ApiKey.TXN_OFFSET_COMMIT, versions="0-6", flexible="3+")
 class TxnOffsetCommitResponse:
     throttle_time_ms: s.Int32 = 0
     topics: list[TxnOffsetCommitResponseTopic] = []

@@ -7,6 +7,7 @@ them are the controller's effects.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -143,13 +144,15 @@ class Player:
         self.world.send(events.RebalanceTick())
 
     def do_reassign(self, *targets: str) -> None:
+        self._reassign(targets, may_change_replication_factor=True)
+
+    def do_reassign_keeping_factor(self, *targets: str) -> None:
+        self._reassign(targets, may_change_replication_factor=False)
+
+    def _reassign(self, targets: Sequence[str], may_change_replication_factor: bool) -> None:
         pairs = [target.split("=") for target in targets]
-        self.world.send(
-            events.ReassignmentRequested(
-                "reassign",
-                {_partition(name): None if ids == "cancel" else _ids(ids) for name, ids in pairs},
-            )
-        )
+        wanted = {_partition(name): None if ids == "cancel" else _ids(ids) for name, ids in pairs}
+        self.world.send(events.ReassignmentRequested("reassign", wanted, may_change_replication_factor))
 
     def do_reassign_node(self, *targets: str) -> None:
         pairs = [target.split("=") for target in targets]

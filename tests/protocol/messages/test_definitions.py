@@ -24,23 +24,9 @@ OUT_OF_SCOPE = {
     ApiKey.ADD_RAFT_VOTER: "KRaft quorum",
     ApiKey.REMOVE_RAFT_VOTER: "KRaft quorum",
     ApiKey.UPDATE_RAFT_VOTER: "KRaft quorum",
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: "members of the new consumer groups (KIP-848)",
-    ApiKey.SHARE_GROUP_HEARTBEAT: "share groups (KIP-932)",
-    ApiKey.SHARE_GROUP_DESCRIBE: "share groups (KIP-932)",
-    ApiKey.SHARE_FETCH: "share groups (KIP-932)",
-    ApiKey.SHARE_ACKNOWLEDGE: "share groups (KIP-932)",
-    ApiKey.INITIALIZE_SHARE_GROUP_STATE: "share groups (KIP-932)",
-    ApiKey.READ_SHARE_GROUP_STATE: "share groups (KIP-932)",
-    ApiKey.WRITE_SHARE_GROUP_STATE: "share groups (KIP-932)",
-    ApiKey.DELETE_SHARE_GROUP_STATE: "share groups (KIP-932)",
-    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: "share groups (KIP-932)",
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: "share groups (KIP-932)",
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS: "share groups (KIP-932)",
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: "share groups (KIP-932)",
-    ApiKey.STREAMS_GROUP_HEARTBEAT: "streams groups (KIP-1071)",
-    ApiKey.STREAMS_GROUP_DESCRIBE: "streams groups (KIP-1071)",
+    ApiKey.UNREGISTER_CONTROLLER: "KRaft controller",
 }
-"""APIs of the two releases without a schema in this project, and the features they belong to."""
+"""APIs of the releases without a schema in this project, and the features they belong to."""
 
 OURS = {cls.__name__: cls for cls in message_classes()}
 
@@ -63,17 +49,12 @@ def test_each_schema_matches_the_official_definition(release: str, name: str) ->
     assert differences == []
 
 
-NEWER = {"WriteTxnMarkersRequest": {2}, "WriteTxnMarkersResponse": {2}}
-"""Versions new in Kafka 4.2 (KIP-1228), which tests/conformance/test_marker_versions.py compares with Apache
-Kafka."""
-
-
 def test_each_schema_covers_the_versions_of_all_releases() -> None:
     wrong = []
     for name, cls in OURS.items():
         theirs = [d for release in RELEASES for d in definitions(release).values() if d.name == name]
         covered = {d.our_version(version) for d in theirs for version in d.versions.numbers()}
-        if set(schema_of(cls).versions.numbers()) - NEWER.get(name, set()) != covered:
+        if set(schema_of(cls).versions.numbers()) != covered:
             wrong.append(f"{name}: ours {schema_of(cls).versions}, theirs {sorted(covered)}")
     assert wrong == []
 
