@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -20,7 +21,7 @@ class DeleteShareGroupOffsetsRequest:
 @s.struct
 class DeleteShareGroupOffsetsResponseTopic:
     topic_name: s.String = ""
-    topic_id: s.Uuid = s.ZERO_UUID
+    topic_id: s.Uuid = ZERO_UUID
     error_code: s.Int16 = 0
     error_message: s.NullableString = None
 

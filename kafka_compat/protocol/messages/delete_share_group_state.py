@@ -3,6 +3,7 @@
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.initialize_share_group_state import PartitionResult
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -12,7 +13,7 @@ class PartitionData:
 
 @s.struct
 class DeleteStateData:
-    topic_id: s.Uuid = s.ZERO_UUID
+    topic_id: s.Uuid = ZERO_UUID
     partitions: list[PartitionData] = []
 
 
@@ -26,7 +27,7 @@ class DeleteShareGroupStateRequest:
 
 @s.struct
 class DeleteStateResult:
-    topic_id: s.Uuid = s.ZERO_UUID
+    topic_id: s.Uuid = ZERO_UUID
     partitions: list[PartitionResult] = []
 
 

@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -38,7 +39,7 @@ class DescribeShareGroupOffsetsResponsePartition:
 @s.struct
 class DescribeShareGroupOffsetsResponseTopic:
     topic_name: s.String = ""
-    topic_id: s.Uuid = s.ZERO_UUID
+    topic_id: s.Uuid = ZERO_UUID
     partitions: list[DescribeShareGroupOffsetsResponsePartition] = []
 
 

@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -15,7 +16,7 @@ class PartitionData:
 
 @s.struct
 class InitializeStateData:
-    topic_id: s.Uuid = s.ZERO_UUID
+    topic_id: s.Uuid = ZERO_UUID
     partitions: list[PartitionData] = []
 
 
@@ -36,7 +37,7 @@ class PartitionResult:
 
 @s.struct
 class InitializeStateResult:
-    topic_id: s.Uuid = s.ZERO_UUID
+    topic_id: s.Uuid = ZERO_UUID
     partitions: list[PartitionResult] = []
 
 

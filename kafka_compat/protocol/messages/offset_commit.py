@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -20,7 +21,7 @@ class OffsetCommitRequestPartition:
 @s.struct
 class OffsetCommitRequestTopic:
     name: s.String = s.field("0-9", default="")
-    topic_id: s.Uuid = s.field("10+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("10+", default=ZERO_UUID)
     partitions: list[OffsetCommitRequestPartition] = []
 
 
@@ -49,7 +50,7 @@ class OffsetCommitResponsePartition:
 @s.struct
 class OffsetCommitResponseTopic:
     name: s.String = s.field("0-9", default="")
-    topic_id: s.Uuid = s.field("10+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("10+", default=ZERO_UUID)
     partitions: list[OffsetCommitResponsePartition] = []
 
 

@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -13,7 +14,7 @@ class OffsetFetchRequestTopic:
 @s.struct
 class OffsetFetchRequestTopics:
     name: s.String = s.field("8-9", default="")
-    topic_id: s.Uuid = s.field("10+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("10+", default=ZERO_UUID)
     partition_indexes: list[s.Int32] = s.field("8+", default=[])
 
 
@@ -72,7 +73,7 @@ class OffsetFetchResponsePartitions:
 @s.struct
 class OffsetFetchResponseTopics:
     name: s.String = s.field("8-9", default="")
-    topic_id: s.Uuid = s.field("10+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("10+", default=ZERO_UUID)
     partitions: list[OffsetFetchResponsePartitions] = s.field("8+", default=[])
 
 

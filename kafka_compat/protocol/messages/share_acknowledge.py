@@ -3,6 +3,7 @@
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.share_fetch import AcknowledgementBatch, LeaderIdAndEpoch, NodeEndpoint
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -13,7 +14,7 @@ class AcknowledgePartition:
 
 @s.struct
 class AcknowledgeTopic:
-    topic_id: s.Uuid = s.ZERO_UUID
+    topic_id: s.Uuid = ZERO_UUID
     partitions: list[AcknowledgePartition] = []
 
 
@@ -38,7 +39,7 @@ class PartitionData:
 
 @s.struct
 class ShareAcknowledgeTopicResponse:
-    topic_id: s.Uuid = s.ZERO_UUID
+    topic_id: s.Uuid = ZERO_UUID
     partitions: list[PartitionData] = []
 
 

@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -24,13 +25,13 @@ class FetchPartition:
 
 @s.struct
 class FetchTopic:
-    topic_id: s.Uuid = s.ZERO_UUID
+    topic_id: s.Uuid = ZERO_UUID
     partitions: list[FetchPartition] = []
 
 
 @s.struct
 class ForgottenTopic:
-    topic_id: s.Uuid = s.ZERO_UUID
+    topic_id: s.Uuid = ZERO_UUID
     partitions: list[s.Int32] = []
 
 
@@ -93,7 +94,7 @@ class PartitionData:
 
 @s.struct
 class ShareFetchableTopicResponse:
-    topic_id: s.Uuid = s.ZERO_UUID
+    topic_id: s.Uuid = ZERO_UUID
     partitions: list[PartitionData] = []
 
 

@@ -2,6 +2,7 @@
 
 from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -17,7 +18,7 @@ class TxnOffsetCommitRequestPartition:
 @s.struct
 class TxnOffsetCommitRequestTopic:
     name: s.String = s.field("0-5", default="")
-    topic_id: s.Uuid = s.field("6+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("6+", default=ZERO_UUID)
     partitions: list[TxnOffsetCommitRequestPartition] = []
 
 
@@ -47,7 +48,7 @@ class TxnOffsetCommitResponsePartition:
 @s.struct
 class TxnOffsetCommitResponseTopic:
     name: s.String = s.field("0-5", default="")
-    topic_id: s.Uuid = s.field("6+", default=s.ZERO_UUID)
+    topic_id: s.Uuid = s.field("6+", default=ZERO_UUID)
     partitions: list[TxnOffsetCommitResponsePartition] = []
 
 

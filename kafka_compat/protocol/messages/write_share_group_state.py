@@ -4,6 +4,7 @@ from kafka_compat.protocol import schema as s
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.initialize_share_group_state import PartitionResult
 from kafka_compat.protocol.messages.read_share_group_state import StateBatch
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 
 @s.struct
@@ -23,7 +24,7 @@ class PartitionData:
 
 @s.struct
 class WriteStateData:
-    topic_id: s.Uuid = s.ZERO_UUID
+    topic_id: s.Uuid = ZERO_UUID
     partitions: list[PartitionData] = []
 
 
@@ -37,7 +38,7 @@ class WriteShareGroupStateRequest:
 
 @s.struct
 class WriteStateResult:
-    topic_id: s.Uuid = s.ZERO_UUID
+    topic_id: s.Uuid = ZERO_UUID
     partitions: list[PartitionResult] = []
 
 
