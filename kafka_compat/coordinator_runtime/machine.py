@@ -1,12 +1,12 @@
 """Interface of a coordinator's state machine, which holds the state of one group or one transactional ID.
 
 A machine does no I/O and has no clock. Events carry the time, and each returns an Output. Only `replay`
-changes the state that is stored in the log; see `runtime.py`.
+changes the state that is stored in the log, which consists of timeline values; see `runtime.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProducer
 from kafka_compat.errors import ErrorCode
@@ -38,9 +38,9 @@ R_in = TypeVar("R_in", contravariant=True)
 
 
 class Write(NamedTuple):
-    """Records of a machine to append as one batch, in a transaction if `producer` is set. Once the records
-    are committed and replayed, or the write has failed, the runtime calls the machine's `written` with
-    `purpose`. `commits` is true if the records are committed consumer offsets.
+    """Records of a machine to append as one batch, in a transaction if `producer` is set. They are replayed
+    when they have been appended. Once they are committed, or the write has failed, the runtime calls the
+    machine's `written` with `purpose`. `commits` is true if the records are committed consumer offsets.
     """
 
     records: Sequence[Any]
@@ -49,13 +49,31 @@ class Write(NamedTuple):
     commits: bool = False
 
 
+class ResponseWhenCommitted(NamedTuple):
+    """A response that is sent when the state that it shows is committed. If that fails, `failed` returns the
+    result for an error code.
+    """
+
+    waiter: Callable[[Any], None]
+    result: Any
+    failed: Callable[[ErrorCode], Any]
+
+    def send(self) -> None:
+        self.waiter(self.result)
+
+    def fail(self, error: ErrorCode) -> None:
+        self.waiter(self.failed(error))
+
+
 @dataclass(slots=True)
 class Output:
-    """All effects of one event. `notes` are log lines. `has_effects` is true if there are effects other than
-    responses and a write.
+    """All effects of one event. `responses` are sent immediately, and `responses_when_committed` when `write`
+    and all earlier writes of the machine are committed. `notes` are log lines. `has_effects` is true if there
+    are effects other than responses and a write.
     """
 
     responses: list[tuple[Waiter, Any]] = field(default_factory=list)
+    responses_when_committed: list[ResponseWhenCommitted] = field(default_factory=list)
     write: Write | None = None
     notes: list[str] = field(default_factory=list)
     has_effects: bool = False
@@ -80,6 +98,12 @@ class Outbox:
     def respond(self, waiter: Waiter, result: object) -> None:
         self.output.responses.append((waiter, result))
 
+    def respond_when_committed(
+        self, waiter: Waiter, result: object, failed: Callable[[ErrorCode], Any]
+    ) -> None:
+        response = ResponseWhenCommitted(cast("Callable[[Any], None]", waiter), result, failed)
+        self.output.responses_when_committed.append(response)
+
     def write(self, write: Write) -> None:
         assert self.output.write is None, "an event leads to one batch"
         self.output.write = write
@@ -97,7 +121,7 @@ class Machine(Protocol[R_in]):
         """Whether the machine has no state left and can be removed."""
 
     def replay(self, record: R_in, log_offset: int, producer_id: int) -> None:
-        """Apply a committed record. `producer_id` identifies its transaction (-1: none), and `log_offset` is
+        """Apply an appended record. `producer_id` identifies its transaction (-1: none), and `log_offset` is
         the offset after its batch.
         """
 
@@ -108,7 +132,7 @@ class Machine(Protocol[R_in]):
         """Start the machine after all records in the log have been replayed."""
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """Complete a Write. If `error` is NONE, its records have been committed and replayed."""
+        """Complete a Write. If `error` is NONE, its records are committed."""
 
     def tick(self, now: Now) -> Output:
         """Process all deadlines that have passed."""

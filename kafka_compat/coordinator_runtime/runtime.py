@@ -4,23 +4,23 @@ timers.
 Rules
 1. A shard is a partition of the topic that this broker leads. It is loading, then active, or failed if its
    log cannot be read. A machine belongs to the shard to which its key hashes.
-2. An event of a machine yields at most one batch of records. The batch is appended immediately; the response
-   that depends on the batch waits until it is committed.
-3. A record is replayed when it is committed (below the high watermark), or when its shard is loaded. Only a
-   machine's `replay` changes its logged state. The state of a machine therefore always equals the state
-   loaded from the committed part of the log, and visible state is never lost. A change that is not committed
-   yet is a separate value in the machine ("staged", "pending"). Records that are committed together are
-   replayed in log order.
-4. After its records have been replayed, the machine's `written` is called and responds. It is called exactly
-   once, even if the append is rejected, if leadership is lost (NOT_LEADER_OR_FOLLOWER), or after
-   `commit_timeout_ms` (REQUEST_TIMED_OUT). After a timeout, the records stay in the log and are replayed if
-   they are committed later.
-5. Records of a transaction are replayed with their producer ID and stay pending in the machine until
-   `replay_end_marker`. A marker that is committed during loading is replayed after the log.
-6. Loading skips superseded records (`loader.py`) and yields every few milliseconds. A machine runs once all
+2. An event of a machine yields at most one batch of records. A batch that cannot be appended is not replayed.
+3. A record is replayed when it is appended, or when its shard is loaded. Only a machine's `replay` changes
+   its logged state. The current state of a machine therefore always equals the state loaded from the whole
+   log, and its committed state (`timeline.py`) the state loaded from the committed part. The next event sees
+   the current state; lists and descriptions show the committed state.
+4. When a batch is committed, the machine's `written` is called and responds. It is called exactly once, even
+   if the append is rejected, if leadership is lost (NOT_LEADER_OR_FOLLOWER), or after `commit_timeout_ms`
+   (REQUEST_TIMED_OUT). After a timeout, the records stay in the log and may still be committed.
+5. A response that shows the current state (`Output.responses_when_committed`) waits until all earlier batches
+   of its machine are committed.
+6. Records of a transaction are replayed with their producer ID and stay pending in the machine until
+   `replay_end_marker`, which is called when the marker is appended. A marker that is appended during loading
+   is replayed after the log.
+7. Loading skips superseded records (`loader.py`) and yields every few milliseconds. A machine runs once all
    of its records are replayed and `loaded` has been called, even while other machines are still loading. A
    machine without state is removed.
-7. When a machine is unloaded, its pending writes fail. It responds to its other requests and is removed.
+8. When a machine is unloaded, its pending writes fail. It responds to its other requests and is removed.
 """
 
 import logging
@@ -31,10 +31,18 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, CoordinatorLog, is_committed
 from kafka_compat.coordinator_runtime.loader import Loader
-from kafka_compat.coordinator_runtime.machine import KeyedRecord, Machine, Now, Output, Write
+from kafka_compat.coordinator_runtime.machine import (
+    KeyedRecord,
+    Machine,
+    Now,
+    Output,
+    ResponseWhenCommitted,
+    Write,
+)
 from kafka_compat.coordinator_runtime.partitioning import shard_of
 from kafka_compat.coordinator_runtime.scheduler import Scheduler, run_cooperatively
 from kafka_compat.coordinator_runtime.shard import Append, RunningMachine, Shard, ShardState
+from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.coordinator_runtime.timers import Timers
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.codec import MalformedRequest
@@ -58,7 +66,7 @@ class CoordinatorRuntime(Generic[M, R]):
         coordinator_log: CoordinatorLog,
         scheduler: Scheduler,
         now_ms: Callable[[], int],
-        new_machine: Callable[[str], M],
+        new_machine: Callable[[str, SnapshotRegistry], M],
         encode: Callable[[R], tuple[bytes, bytes | None]],
         decode: Callable[[bytes, bytes], R | None],
         perform: Callable[[RunningMachine[M], Any], None] | None = None,
@@ -224,9 +232,10 @@ class CoordinatorRuntime(Generic[M, R]):
             return ErrorCode.NOT_COORDINATOR
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if shard.state is ShardState.LOADING else ErrorCode.NONE
 
-    def host(self, key: str, machine: M) -> RunningMachine[M]:
+    def host(self, key: str) -> RunningMachine[M]:
         """Activate a new machine for a key whose `refusal` is NONE."""
-        running = self.running[key] = self._shards[self.shard_of(key)].add(key, machine)
+        shard = self._shards[self.shard_of(key)]
+        running = self.running[key] = shard.add(key, self._new_machine(key, shard.snapshots))
         return running
 
     def is_running(self, running: RunningMachine[M]) -> bool:
@@ -243,7 +252,9 @@ class CoordinatorRuntime(Generic[M, R]):
         for waiter, result in out.responses:
             cast("Callable[[Any], None]", waiter)(result)
         if out.write is not None:
-            self._append(running, out.write)
+            self._append(running, out.write, out.responses_when_committed)
+        elif out.responses_when_committed:
+            self._respond_when_committed(running, out.responses_when_committed)
         if out.has_effects and self._perform is not None:
             self._perform(running, out)
         machine = running.machine
@@ -252,34 +263,70 @@ class CoordinatorRuntime(Generic[M, R]):
         elif machine.wake_at_ms is not None:
             self.set_alarm(running)
 
-    def _append(self, running: RunningMachine[M], write: Write) -> None:
+    def _append(
+        self, running: RunningMachine[M], write: Write, responses: list[ResponseWhenCommitted]
+    ) -> None:
         shard = running.shard
         if shard.state is ShardState.FAILED:
-            self._refused(running, write, ErrorCode.NOT_COORDINATOR)
+            self._refused(running, write, responses, ErrorCode.NOT_COORDINATOR)
             return
         try:
             records = list(map(self._encode, write.records))
             end_offset = self._log.append(shard.index, records, write.producer, commits=write.commits)
         except KafkaError as refusal:
-            self._refused(running, write, refusal.code)
+            self._refused(running, write, responses, refusal.code)
             return
         except ValueError as problem:
             log.warning("Could not write a record for %s %s: %s", self._noun, running.key, problem)
-            self._refused(running, write, ErrorCode.UNKNOWN_SERVER_ERROR)
+            self._refused(running, write, responses, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
-        append = Append(running, write, end_offset)
+        producer_id = NO_PRODUCER_ID
+        if write.producer is not None:
+            producer_id = write.producer.producer_id
+            shard.note_transaction(running, producer_id)
+        shard.snapshots.begin(end_offset)
+        for record in write.records:
+            running.machine.replay(record, end_offset, producer_id)
+        shard.snapshots.end()
+        self._await_commit(Append(shard, running, write, responses, end_offset))
+
+    def _await_commit(self, append: Append[M]) -> None:
+        shard, running = append.shard, append.running
         shard.appends.append(append)
-        self._log.when_committed(shard.index, end_offset, partial(self._committed, append))
-        if shard.appends and self._commit_timeout_ms is not None:
+        if running is not None:
+            running.last_append = append
+        self._log.when_committed(shard.index, append.end_offset, partial(self._committed, append))
+        if shard.appends and running is not None and self._commit_timeout_ms is not None:
             append.deadline_ms = self._scheduler.monotonic_ms() + self._commit_timeout_ms
             self._set_appends_alarm(shard, append.deadline_ms)
 
-    def _refused(self, running: RunningMachine[M], write: Write, error: ErrorCode) -> None:
+    def _refused(
+        self,
+        running: RunningMachine[M],
+        write: Write,
+        responses: list[ResponseWhenCommitted],
+        error: ErrorCode,
+    ) -> None:
+        for response in responses:
+            response.fail(error)
         self.carry_out(running, running.machine.written(write.purpose, error, self.now()))
+
+    def _respond_when_committed(
+        self, running: RunningMachine[M], responses: list[ResponseWhenCommitted]
+    ) -> None:
+        append = running.last_append
+        if append is not None and not append.is_reported:
+            append.responses += responses
+            return
+        for response in responses:
+            if append is None:
+                response.send()
+            else:
+                response.fail(ErrorCode.REQUEST_TIMED_OUT)
 
     def _committed(self, append: Append[M], error: ErrorCode) -> None:
         """Complete an append that is committed or has failed. The log calls this method in log order."""
-        shard = append.running.shard
+        shard = append.shard
         appends = shard.appends
         if error and not is_committed(error):
             if append in appends:
@@ -288,57 +335,47 @@ class CoordinatorRuntime(Generic[M, R]):
             return
         while appends and appends[0].end_offset <= append.end_offset:
             first = appends.popleft()
-            running, write = first.running, first.write
-            machine = running.machine
-            if shard.machines.get(running.key) is running:
-                producer_id = NO_PRODUCER_ID
-                if write.producer is not None:
-                    producer_id = write.producer.producer_id
-                    shard.note_transaction(running, producer_id)
-                for record in write.records:
-                    machine.replay(record, first.end_offset, producer_id)
-            else:
-                self._replay_for_dead(first)
-            if not first.is_reported:
-                first.is_reported = True
-                self.carry_out(running, machine.written(write.purpose, error, self.now()))
-
-    def _replay_for_dead(self, append: Append[M]) -> None:
-        """Replay the records of a machine that was removed before its records were committed."""
-        producer = append.write.producer
-        producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
-        for record in append.write.records:
-            self._replay(append.running.shard, record, append.end_offset, producer_id)
+            shard.snapshots.commit(first.end_offset)
+            if first.running is not None and first.running.last_append is first:
+                first.running.last_append = None
+            self._report(first, error)
 
     def _replay(self, shard: Shard[M], record: R, log_offset: int, producer_id: int) -> None:
+        """Replay a record of the log that is being loaded."""
         key = record.machine_key
         running = shard.machines.get(key)
         if running is None:
-            if record.value is not None:
-                self._replay_first(shard, record, log_offset, producer_id)
-            return
+            if record.value is None:
+                return
+            running = shard.add(key, self._new_machine(key, shard.snapshots))
         if producer_id != NO_PRODUCER_ID:
             shard.note_transaction(running, producer_id)
         running.machine.replay(record, log_offset, producer_id)
 
-    def _replay_first(self, shard: Shard[M], record: R, log_offset: int, producer_id: int) -> None:
-        """Replay a machine's first record, or a record that was committed after its machine was removed."""
-        running = shard.add(record.machine_key, self._new_machine(record.machine_key))
-        self._replay(shard, record, log_offset, producer_id)
-        if shard.is_replayed:
-            self._run(running)
-
     def _report(self, append: Append[M], error: ErrorCode) -> None:
-        if not append.is_reported:
-            append.is_reported = True
-            running = append.running
-            self.carry_out(running, running.machine.written(append.write.purpose, error, self.now()))
+        """Send the responses that wait for an append, once."""
+        if append.is_reported:
+            return
+        append.is_reported = True
+        running = append.running
+        if running is None or append.write is None:
+            return
+        for response in append.responses:
+            if error and not is_committed(error):
+                response.fail(error)
+            else:
+                response.send()
+        self.carry_out(running, running.machine.written(append.write.purpose, error, self.now()))
 
-    def end_transaction(self, index: int, producer_id: int, committed: bool) -> None:
-        """Apply the committed marker of a transaction in a shard."""
+    def end_transaction(self, index: int, producer_id: int, committed: bool, end_offset: int) -> None:
+        """Replay the marker of a transaction, which was appended to a shard before `end_offset`."""
         shard = self._shards.get(index)
-        if shard is not None and shard.state is not ShardState.FAILED:
-            shard.replay_end_marker(producer_id, committed)
+        if shard is None or shard.state is ShardState.FAILED:
+            return
+        shard.snapshots.begin(end_offset)
+        shard.replay_end_marker(producer_id, committed)
+        shard.snapshots.end()
+        self._await_commit(Append(shard, None, None, [], end_offset))
 
     def _drop(self, running: RunningMachine[M]) -> None:
         if running.alarm is not None:

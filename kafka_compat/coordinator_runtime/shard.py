@@ -4,7 +4,8 @@ from collections import deque
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from kafka_compat.coordinator_runtime.machine import Machine, Write
+from kafka_compat.coordinator_runtime.machine import Machine, ResponseWhenCommitted, Write
+from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.coordinator_runtime.timers import Deadline
 
 M = TypeVar("M", bound=Machine[Any])
@@ -21,25 +22,37 @@ class ShardState(Enum):
 class RunningMachine(Generic[M]):
     """An active machine and its next deadline."""
 
-    __slots__ = ("alarm", "key", "machine", "shard")
+    __slots__ = ("alarm", "key", "last_append", "machine", "shard")
 
     def __init__(self, key: str, machine: M, shard: "Shard[M]") -> None:
         self.key = key
         self.machine = machine
         self.shard = shard
         self.alarm: Deadline | None = None
+        self.last_append: Append[M] | None = None
+        """The last batch, or None if it is committed or has failed."""
 
 
 class Append(Generic[M]):
     """An uncommitted batch in the log. `end_offset` is the offset after the batch. The machine's `written` is
-    called exactly once for the batch.
+    called exactly once for the batch. `running` and `write` are None for a transaction marker.
     """
 
-    __slots__ = ("deadline_ms", "end_offset", "is_reported", "running", "write")
+    __slots__ = ("deadline_ms", "end_offset", "is_reported", "responses", "running", "shard", "write")
 
-    def __init__(self, running: RunningMachine[M], write: Write, end_offset: int) -> None:
+    def __init__(
+        self,
+        shard: "Shard[M]",
+        running: RunningMachine[M] | None,
+        write: Write | None,
+        responses: list[ResponseWhenCommitted],
+        end_offset: int,
+    ) -> None:
+        self.shard = shard
         self.running = running
         self.write = write
+        self.responses = responses
+        """Responses that wait for this batch."""
         self.end_offset = end_offset
         self.deadline_ms = 0
         self.is_reported = False
@@ -59,6 +72,7 @@ class Shard(Generic[M]):
         self.machines: dict[str, RunningMachine[M]] = {}
         self.appends: deque[Append[M]] = deque()
         self.appends_alarm: Deadline | None = None
+        self.snapshots = SnapshotRegistry()
         self._in_transaction: dict[int, set[str]] = {}
         self._ended: list[tuple[int, bool]] = []
 
@@ -71,7 +85,7 @@ class Shard(Generic[M]):
         self._in_transaction.setdefault(producer_id, set()).add(running.key)
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
-        """Apply the committed marker of a transaction. While the log is being read, the marker is queued."""
+        """Apply the marker of a transaction. While the log is being read, the marker is queued."""
         if not self.is_replayed:
             self._ended.append((producer_id, committed))
             return

@@ -14,6 +14,7 @@ from kafka_compat.coordinator_runtime.coordinator_log import CoordinatorLog
 from kafka_compat.coordinator_runtime.runtime import CoordinatorRuntime
 from kafka_compat.coordinator_runtime.scheduler import Scheduler
 from kafka_compat.coordinator_runtime.shard import RunningMachine
+from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.group import Group
 from kafka_compat.groups.offsets import CommittedOffset
@@ -83,8 +84,8 @@ class GroupCoordinator:
         self._running = self._runtime.running
         self._now = self._runtime.now
 
-    def _new_group(self, group_id: str) -> Group:
-        return Group(group_id, self._settings, self._new_member_id, self._now())
+    def _new_group(self, group_id: str, snapshots: SnapshotRegistry) -> Group:
+        return Group(group_id, snapshots, self._settings, self._new_member_id, self._now())
 
     def start(self) -> None:
         """Start checking for expired offsets, every offsets.retention.check.interval.ms."""
@@ -111,9 +112,11 @@ class GroupCoordinator:
         """Return the partition of `__consumer_offsets` that stores a group. The topic must exist."""
         return self._runtime.shard_of(group_id)
 
-    def complete_transaction(self, index: int, producer_id: int, committed: bool) -> None:
-        """Process the committed marker of a transaction in a shard: publish its offsets, or discard them."""
-        self._runtime.end_transaction(index, producer_id, committed)
+    def end_transaction(self, index: int, producer_id: int, committed: bool, end_offset: int) -> None:
+        """Process the marker of a transaction, which was appended to a shard before `end_offset`: publish the
+        offsets of the transaction, or discard them.
+        """
+        self._runtime.end_transaction(index, producer_id, committed, end_offset)
 
     def join(self, group_id: str, request: Join, respond: Callable[[JoinResult], None]) -> None:
         error = self._refusal(group_id)
@@ -233,7 +236,7 @@ class GroupCoordinator:
             return ErrorCode.NONE, {partition: (None, ErrorCode.NONE) for partition in partitions or ()}
         offsets = running.machine.offsets
         fetched: FetchedOffsets = {}
-        for partition in list(offsets.committed) if partitions is None else partitions:
+        for partition in list(offsets.stored.committed) if partitions is None else partitions:
             if require_stable and offsets.is_unstable(partition):
                 fetched[partition] = (None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
             else:
@@ -281,7 +284,7 @@ class GroupCoordinator:
                 continue
             offsets = {
                 (target, partition): each.value
-                for (topic, partition), each in running.machine.offsets.committed.items()
+                for (topic, partition), each in running.machine.offsets.stored.committed.items()
                 if topic == source
             }
             if offsets:
@@ -308,7 +311,7 @@ class GroupCoordinator:
         gone = list(partitions)
         for running in list(self._running.values()):
             offsets = running.machine.offsets
-            if any(item in offsets.committed or offsets.is_unstable(item) for item in gone):
+            if offsets.known(gone):
                 self._runtime.carry_out(running, running.machine.forget_partitions(gone))
 
     def _expiring(self) -> Iterator[int]:
@@ -349,7 +352,7 @@ class GroupCoordinator:
             return None
         machine = running.machine
         return GroupProgress(
-            machine.rebalance.state, len(machine.rebalance.roster), machine.offsets.committed
+            machine.rebalance.state, len(machine.rebalance.roster), machine.offsets.stored.committed
         )
 
     def delete_groups(
@@ -387,4 +390,4 @@ class GroupCoordinator:
         return ErrorCode.NONE if group_id in self._running else self._runtime.refusal(group_id)
 
     def _host(self, group_id: str) -> RunningMachine[Group]:
-        return self._runtime.host(group_id, self._new_group(group_id))
+        return self._runtime.host(group_id)

@@ -3,8 +3,8 @@
 Rules
 - A commit needs the current generation. While members wait for the assignment, OffsetCommit is rejected.
 - Commits without a group ("simple" commits, generation -1) are accepted only if the group has no members.
-- Offsets become visible when their records are committed. A deletion writes tombstones and takes effect when
-  the tombstones are committed; an offset that was committed in the meantime is kept.
+- Offsets become visible when their records are committed. A deletion writes tombstones, and its response is
+  sent when they are committed; an offset that was stored in the meantime is kept.
 - A group without members and offsets is deleted when its last offset expires, or by a DeleteGroups request.
 """
 
@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS, TransactionalProducer
 from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
+from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.joining import Joining
 from kafka_compat.groups.offsets import GroupOffsets
@@ -52,7 +53,6 @@ class OffsetsStored(NamedTuple):
     waiter: Waiter
     partitions: tuple[TopicPartition, ...]
     errors: PartitionErrors
-    producer: TransactionalProducer | None
 
 
 class TombstonesStored(NamedTuple):
@@ -70,13 +70,18 @@ class Group:
     """State machine of one classic group. `joining` and `rebalance` handle its members."""
 
     def __init__(
-        self, group_id: str, settings: GroupSettings, new_member_id: Callable[[str], str], now: Now
+        self,
+        group_id: str,
+        snapshots: SnapshotRegistry,
+        settings: GroupSettings,
+        new_member_id: Callable[[str], str],
+        now: Now,
     ) -> None:
         self.group_id = group_id
         self.is_dead = False
-        self.rebalance = Rebalance(group_id, settings, now)
+        self.rebalance = Rebalance(group_id, snapshots, settings, now)
         self.joining = Joining(self.rebalance, new_member_id)
-        self.offsets = GroupOffsets()
+        self.offsets = GroupOffsets(snapshots)
         self._settings = settings
         self._outbox = self.rebalance.outbox
 
@@ -120,12 +125,11 @@ class Group:
         errors: PartitionErrors,
         producer: TransactionalProducer | None,
     ) -> None:
-        self.offsets.stage(offsets, in_transaction=producer is not None)
         records: list[Record] = [
             OffsetRecord(self.group_id, topic, partition, value)
             for (topic, partition), value in offsets.items()
         ]
-        purpose = OffsetsStored(waiter, tuple(offsets), errors, producer)
+        purpose = OffsetsStored(waiter, tuple(offsets), errors)
         self._outbox.write(Write(records, purpose, producer, commits=True))
 
     def _check_commit(self, request: Commit) -> ErrorCode:
@@ -169,7 +173,7 @@ class Group:
         """Process a DeleteGroups request: delete an empty group and all its offsets."""
         out = self._outbox.begin()
         if self.rebalance.state is EMPTY:
-            self._write_tombstones(self.offsets.partitions, waiter, ErrorCode.NONE)
+            self._write_tombstones(list(self.offsets.stored), waiter, ErrorCode.NONE)
         else:
             self._outbox.respond(waiter, ErrorCode.NON_EMPTY_GROUP)
         return out
@@ -207,14 +211,15 @@ class Group:
         purpose = TombstonesStored(whole_group, waiter, answer)
         if records:
             self._outbox.write(Write(records, purpose))
-        else:
-            # Complete the deletion immediately: the log contains nothing to delete.
-            self._tombstones_written(purpose, ErrorCode.NONE)
+            return
+        # The log contains nothing to delete, unless earlier tombstones are not committed yet.
+        if whole_group:
+            self._die_if_empty()
+        if waiter is not None:
+            self._outbox.respond_when_committed(waiter, answer, _store_error)
 
     def replay(self, record: Record, log_offset: int, producer_id: int) -> None:
-        """Apply a committed record of this group. Only `replay` and `replay_end_marker` change the state that
-        mirrors the log.
-        """
+        """Apply a record. Only `replay` and `replay_end_marker` change the state that mirrors the log."""
         if isinstance(record, OffsetRecord):
             self.offsets.replay(record, log_offset, producer_id)
         else:
@@ -232,7 +237,7 @@ class Group:
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """Complete a write. If `error` is NONE, its records have been committed and replayed."""
+        """Complete a write. If `error` is NONE, its records are committed."""
         out = self._outbox.begin()
         if isinstance(purpose, OffsetsStored):
             self._offsets_written(purpose, error)
@@ -248,16 +253,21 @@ class Group:
         return out
 
     def _offsets_written(self, purpose: OffsetsStored, error: ErrorCode) -> None:
-        self.offsets.unstage(purpose.partitions, in_transaction=purpose.producer is not None)
         error = _OFFSET_STORE_ERRORS.get(error, error)
         self._outbox.respond(purpose.waiter, purpose.errors | dict.fromkeys(purpose.partitions, error))
 
     def _tombstones_written(self, purpose: TombstonesStored, error: ErrorCode) -> None:
-        if not error and purpose.whole_group and self.rebalance.state is EMPTY and not self.offsets.any:
-            self._outbox.note(f"deleted in generation {self.rebalance.generation_id}")
-            self._die()
+        if not error and purpose.whole_group:
+            self._die_if_empty()
         if purpose.waiter is not None:
-            self._outbox.respond(purpose.waiter, STORE_ERRORS.get(error, error) if error else purpose.answer)
+            self._outbox.respond(purpose.waiter, _store_error(error) if error else purpose.answer)
+
+    def _die_if_empty(self) -> None:
+        """Delete the group if neither its current nor its committed state contains anything."""
+        rebalance = self.rebalance
+        if rebalance.state is EMPTY and rebalance.stored.committed is None and self.offsets.is_empty:
+            self._outbox.note(f"deleted in generation {rebalance.generation_id}")
+            self._die()
 
     def _die(self) -> None:
         self.is_dead = True
@@ -303,6 +313,10 @@ class Group:
     def overview(self) -> GroupOverview:
         """Return the group's entry in a ListGroups response."""
         return GroupOverview(self.group_id, self.rebalance.protocol_type or "", self.rebalance.state)
+
+
+def _store_error(error: ErrorCode) -> ErrorCode:
+    return STORE_ERRORS.get(error, error)
 
 
 def java_length(text: str) -> int:

@@ -1,22 +1,21 @@
-"""Offsets of one group: committed, staged, pending in transactions, and expired.
+"""Offsets of one group: stored, pending in transactions, and expired.
 
 Rules
-- Only `replay` and `replay_end_marker` change the state that mirrors the log: `committed`, and for each
-  producer the offsets of its open transaction (`pending`), which are not visible but make their partitions
-  unstable (KIP-447).
-- A commit is staged from its append until its record is committed, or its client gets an error. Staged
-  partitions are also unstable, and their offsets do not expire.
+- Only `replay` and `replay_end_marker` change the state. Offsets of open transactions are `pending`: they are
+  not visible, but make their partitions unstable (KIP-447).
+- Clients see the committed state. Deletions, expiry and later commits see the current state.
 - An offset of a transaction becomes visible when its commit marker is replayed, unless a later offset was
   written outside transactions. A deletion outside transactions also deletes earlier offsets of open
   transactions.
-- Offsets with a commit in progress or an open transaction do not expire.
+- Offsets for partitions with an open transaction do not expire.
 """
 
 import itertools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID
+from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry, TimelineDict
 from kafka_compat.groups.records import OffsetRecord
 from kafka_compat.groups.requests import CONSUMER_PROTOCOL_TYPE, GroupState, OffsetAndMetadata, TopicPartition
 
@@ -28,98 +27,88 @@ class CommittedOffset(NamedTuple):
     log_offset: int
 
 
-_Staged = dict[TopicPartition, int]
-"""Number of commits in progress for each partition."""
+Offsets = Mapping[TopicPartition, CommittedOffset]
 
 
 class GroupOffsets:
-    __slots__ = ("_staged", "_staged_in_transactions", "committed", "pending")
+    __slots__ = ("pending", "stored")
 
-    def __init__(self) -> None:
-        self.committed: dict[TopicPartition, CommittedOffset] = {}
-        self.pending: dict[int, dict[TopicPartition, CommittedOffset]] = {}
-        self._staged: _Staged = {}
-        self._staged_in_transactions: _Staged = {}
+    def __init__(self, snapshots: SnapshotRegistry) -> None:
+        self.stored: TimelineDict[TopicPartition, CommittedOffset] = TimelineDict(snapshots)
+        self.pending: TimelineDict[int, Offsets] = TimelineDict(snapshots)
+        """The offsets of each producer's open transaction."""
 
     def replay(self, record: OffsetRecord, log_offset: int, producer_id: int) -> None:
-        """Apply a committed record. `log_offset` is the offset after its batch."""
+        """Apply a record. `log_offset` is the offset after its batch."""
         partition = (record.topic, record.partition)
         if producer_id != NO_PRODUCER_ID:
             self._replay_transactional(partition, record.value, log_offset, producer_id)
             return
         if record.value is None:
-            self.committed.pop(partition, None)
-            self._forget_pending(partition)
+            self.stored.remove(partition)
+            for other in list(self.pending):
+                self._remove_pending(other, partition)
             return
-        known = self.committed.get(partition)
+        known = self.stored.current.get(partition)
         if known is None or known.log_offset <= log_offset:
             # Skip an older record: loading may replay it after a newer one if their key versions differ.
-            self.committed[partition] = CommittedOffset(record.value, log_offset)
+            self.stored.set(partition, CommittedOffset(record.value, log_offset))
 
     def _replay_transactional(
         self, partition: TopicPartition, value: OffsetAndMetadata | None, log_offset: int, producer_id: int
     ) -> None:
-        pending = self.pending.setdefault(producer_id, {})
         if value is None:
-            pending.pop(partition, None)
-        else:
-            pending[partition] = CommittedOffset(value, log_offset)
+            self._remove_pending(producer_id, partition)
+            return
+        offsets = dict(self.pending.current.get(producer_id, {}))
+        offsets[partition] = CommittedOffset(value, log_offset)
+        self.pending.set(producer_id, offsets)
 
-    def _forget_pending(self, partition: TopicPartition) -> None:
-        for producer_id, pending in list(self.pending.items()):
-            pending.pop(partition, None)
-            if not pending:
-                del self.pending[producer_id]
+    def _remove_pending(self, producer_id: int, partition: TopicPartition) -> None:
+        offsets = dict(self.pending.current.get(producer_id, {}))
+        if offsets.pop(partition, None) is None:
+            return
+        if offsets:
+            self.pending.set(producer_id, offsets)
+        else:
+            self.pending.remove(producer_id)
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
         """Discard a transaction's pending offsets or, if `committed`, publish those not yet superseded."""
-        pending = self.pending.pop(producer_id, {})
+        pending = self.pending.current.get(producer_id, {})
+        self.pending.remove(producer_id)
         for partition, offset in pending.items() if committed else ():
-            known = self.committed.get(partition)
+            known = self.stored.current.get(partition)
             if known is None or known.log_offset < offset.log_offset:
-                self.committed[partition] = offset
-
-    def stage(self, partitions: Iterable[TopicPartition], *, in_transaction: bool) -> None:
-        staged = self._staged_in_transactions if in_transaction else self._staged
-        for partition in partitions:
-            staged[partition] = staged.get(partition, 0) + 1
-
-    def unstage(self, partitions: Iterable[TopicPartition], *, in_transaction: bool) -> None:
-        staged = self._staged_in_transactions if in_transaction else self._staged
-        for partition in partitions:
-            count = staged.pop(partition)
-            if count > 1:
-                staged[partition] = count - 1
+                self.stored.set(partition, offset)
 
     @property
-    def any(self) -> bool:
-        return bool(self.committed or self.pending or self._staged or self._staged_in_transactions)
+    def is_empty(self) -> bool:
+        """Whether neither the current nor the committed state contains offsets, visible or not."""
+        return self.stored.is_empty and self.pending.is_empty
 
     def get(self, partition: TopicPartition) -> OffsetAndMetadata | None:
-        committed = self.committed.get(partition)
+        """Return the committed offset for a partition."""
+        committed = self.stored.get_committed(partition)
         return None if committed is None else committed.value
 
     def is_unstable(self, partition: TopicPartition) -> bool:
-        """Return whether a commit for this partition is in progress or part of an open transaction."""
-        return (
-            partition in self._staged
-            or partition in self._staged_in_transactions
-            or any(partition in pending for pending in self.pending.values())
+        """Return whether an offset for this partition is part of a transaction that is open, or whose end is
+        not committed.
+        """
+        return self._is_pending(partition) or any(
+            partition in offsets for offsets in self.pending.committed.values()
         )
 
-    @property
-    def partitions(self) -> list[TopicPartition]:
-        """All partitions with a visible offset or a non-transactional commit in progress."""
-        return list(dict.fromkeys((*self.committed, *self._staged)))
+    def _is_pending(self, partition: TopicPartition) -> bool:
+        return any(partition in offsets for offsets in self.pending.current.values())
 
     def known(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return the given partitions that have an offset, visible or not."""
-        return [item for item in partitions if item in self.committed or self.is_unstable(item)]
+        return [item for item in partitions if item in self.stored or self._is_pending(item)]
 
     def would_be_empty_without(self, partitions: Collection[TopicPartition]) -> bool:
-        left = itertools.chain(
-            self.committed, self._staged, self._staged_in_transactions, *self.pending.values()
-        )
+        left = itertools.chain(self.stored.current, *self.pending.current.values())
         return all(partition in partitions for partition in left)
 
     def expired(
@@ -162,8 +151,8 @@ class GroupOffsets:
 
         return [
             partition
-            for partition, committed in self.committed.items()
+            for partition, stored in self.stored.current.items()
             if partition[0] not in kept_topics
-            and has_expired(committed.value)
-            and not self.is_unstable(partition)
+            and has_expired(stored.value)
+            and not self._is_pending(partition)
         ]

@@ -35,6 +35,7 @@ from typing import Final, NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS
 from kafka_compat.coordinator_runtime.machine import Now, Outbox, Output, Waiter, Write
+from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.records import GroupRecord, GroupSnapshot
 from kafka_compat.groups.requests import (
@@ -99,7 +100,7 @@ class Rebalance:
     has an old format. `subscribed_topics` is None if the group's subscription cannot be determined.
     """
 
-    def __init__(self, group_id: str, settings: GroupSettings, now: Now) -> None:
+    def __init__(self, group_id: str, snapshots: SnapshotRegistry, settings: GroupSettings, now: Now) -> None:
         self.group_id = group_id
         self.state = EMPTY
         self.state_timestamp_ms = now.wall_ms
@@ -107,7 +108,7 @@ class Rebalance:
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.subscribed_topics: frozenset[str] | None = None
-        self.stored = StoredGeneration()
+        self.stored = StoredGeneration(snapshots)
         self.roster = Roster()
         self.timers = Timers()
         self.outbox = Outbox()

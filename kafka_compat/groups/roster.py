@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from kafka_compat.coordinator_runtime.machine import Waiter
+from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry, TimelineValue
 from kafka_compat.groups.records import GroupSnapshot, MemberSnapshot
 from kafka_compat.groups.requests import JoinedMember, Protocols
 
@@ -168,15 +169,23 @@ class Roster:
 class StoredGeneration:
     """The group's generation in the log. `snapshot` is None if the log contains no generation."""
 
-    __slots__ = ("_assignments", "snapshot")
+    __slots__ = ("_assignments", "_snapshot")
 
-    def __init__(self) -> None:
-        self.snapshot: GroupSnapshot | None = None
+    def __init__(self, snapshots: SnapshotRegistry) -> None:
+        self._snapshot: TimelineValue[GroupSnapshot | None] = TimelineValue(snapshots, None)
         self._assignments: dict[tuple[str | None, str], bytes] = {}
 
+    @property
+    def snapshot(self) -> GroupSnapshot | None:
+        return self._snapshot.current
+
+    @property
+    def committed(self) -> GroupSnapshot | None:
+        return self._snapshot.committed
+
     def replay(self, snapshot: GroupSnapshot | None) -> None:
-        """Apply a committed membership record of the group."""
-        self.snapshot = snapshot
+        """Apply a membership record of the group."""
+        self._snapshot.set(snapshot)
         members = () if snapshot is None else snapshot.members
         self._assignments = {
             _key(member.member_id, member.group_instance_id): member.assignment for member in members

@@ -179,7 +179,9 @@ class TransactionCoordinator:
             coordinator_log=coordinator_log,
             scheduler=scheduler,
             now_ms=now_ms,
-            new_machine=lambda transactional_id: Transaction(transactional_id, self._version),
+            new_machine=lambda transactional_id, snapshots: Transaction(
+                transactional_id, snapshots, self._version
+            ),
             encode=partial(encode_record, transaction_version=self._version),
             decode=decode_record,
             perform=self._perform,
@@ -239,10 +241,8 @@ class TransactionCoordinator:
                 # The transactional ID has just been deleted. The producer retries.
                 error = ErrorCode.CONCURRENT_TRANSACTIONS
             else:
-                created = Transaction.new(
-                    transactional_id, new_producer_id, timeout_ms, now_ms, self._version
-                )
-                running = self._runtime.host(transactional_id, created)
+                running = self._runtime.host(transactional_id)
+                running.machine.create(new_producer_id, timeout_ms, now_ms)
         if error or running is None:
             respond(IdentityResult(error))
             return

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kafka_compat.coordinator_runtime.coordinator_log import is_committed
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata.cache import MetadataCache
@@ -81,12 +80,8 @@ class LocalMarkerWriter:
             done(partition, code_of(error))
             return
         self._ended(partition, marker.identity)
-        held.when_committed(info.last_offset + 1, partial(self._committed, marker, partition, done))
-
-    def _committed(
-        self, marker: Marker, partition: TopicPartition, done: MarkerCallback, error: ErrorCode
-    ) -> None:
+        end_offset = info.last_offset + 1
         topic, index = partition
-        if is_committed(error) and topic == OFFSETS_TOPIC:
-            self._groups().complete_transaction(index, marker.identity.producer_id, marker.committed)
-        done(partition, error)
+        if topic == OFFSETS_TOPIC:
+            self._groups().end_transaction(index, producer_id, marker.committed, end_offset)
+        held.when_committed(end_offset, partial(done, partition))

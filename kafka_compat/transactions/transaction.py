@@ -1,9 +1,9 @@
 """State machine of one transactional ID (KIP-98, KIP-360, KIP-588). No I/O, no clock.
 
 Rules
-1. The status changes only when its record is committed to `__transaction_state`: in `replay`, which keeps it
-   as `stored`. Until then the transition is pending, and other requests for a change get
-   CONCURRENT_TRANSACTIONS.
+1. The status changes only when its record is committed to `__transaction_state`. Until then the transition
+   is pending, and other requests for a change get CONCURRENT_TRANSACTIONS. `replay` keeps the status in the
+   log as `stored`.
 2. A transaction is prepared once PrepareCommit or PrepareAbort is committed. The client then gets its
    response, and markers are written until every partition has one, even if this broker fails.
 3. InitProducerId increments the epoch, which fences older producers of the ID. A producer that sends its
@@ -22,11 +22,12 @@ The table `BEFORE` contains the transitions, each with the states in which it ma
 """
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from kafka_compat.coordinator_runtime import coordinator_log
 from kafka_compat.coordinator_runtime.coordinator_log import is_committed
 from kafka_compat.coordinator_runtime.machine import Now, Waiter, Write
+from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry, TimelineValue
 from kafka_compat.errors import ErrorCode
 from kafka_compat.transactions.status import (
     EPOCH_MAX,
@@ -109,10 +110,10 @@ class Transaction:
         "transactional_id",
     )
 
-    def __init__(self, transactional_id: str, version: int = 0) -> None:
+    def __init__(self, transactional_id: str, snapshots: SnapshotRegistry, version: int = 0) -> None:
         """`version` is the coordinator's transaction.version."""
         self.transactional_id = transactional_id
-        self.stored: Status | None = None
+        self.stored: TimelineValue[Status | None] = TimelineValue(snapshots, None)
         """The status in the log, or None if the log does not contain the ID."""
         self.status = _UNKNOWN
         """The status shown to producers and administrators. It differs from `stored` in the epoch of an abort
@@ -125,14 +126,9 @@ class Transaction:
         """The transition that waits for its record or its markers. No other transition may begin."""
         self._epoch_fence_failed = False
 
-    @classmethod
-    def new(
-        cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int, version: int = 0
-    ) -> Self:
-        """Return the state machine of a new ID. InitProducerId then assigns epoch 0."""
-        transaction = cls(transactional_id, version)
-        transaction.status = Status(producer_id, NO_EPOCH, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)
-        return transaction
+    def create(self, producer_id: int, timeout_ms: int, now_ms: int) -> None:
+        """Initialize a new ID. InitProducerId then assigns epoch 0."""
+        self.status = Status(producer_id, NO_EPOCH, timeout_ms, EMPTY, frozenset(), NO_TIME, now_ms)
 
     @property
     def needs_producer_id(self) -> bool:
@@ -380,8 +376,12 @@ class Transaction:
     """Always None, because the coordinator calls `abort_timed_out` and `expire` periodically."""
 
     def replay(self, record: StatusRecord, log_offset: int, producer_id: int) -> None:
-        """Apply a committed status record of the ID. Only this method changes `stored`."""
-        self.stored = status = record.value
+        """Apply a status record of the ID. Only this method changes `stored`."""
+        self.stored.set(record.value)
+
+    def _take_effect(self) -> None:
+        """Change the status to the committed one."""
+        status = self.stored.committed
         if status is None:
             status = self.status._replace(state=DEAD)
             self.is_dead = True
@@ -393,13 +393,14 @@ class Transaction:
     def loaded(self, now: Now) -> Output:
         """Return the markers for a transaction that was prepared (rule 2) but not completed."""
         out = Output()
+        self._take_effect()
         if self.status.state in PREPARED:
             out.notes.append(f"resumed the completion of its transaction (state: {self.status.state})")
             self._await_markers(out, now.wall_ms)
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """Complete the pending transition. If `error` is NONE, its record has been committed and replayed."""
+        """Complete the pending transition. If `error` is NONE, its record is committed."""
         out = Output()
         pending = self._pending
         if pending is None:
@@ -407,6 +408,7 @@ class Transaction:
         self._pending = None
         if error and not is_committed(error):
             return self._write_failed(out, pending, _STORE_ERRORS.get(error, error))
+        self._take_effect()
         self._last_epoch = pending.last_epoch
         if self.status.state in PREPARED:
             self._await_markers(out, now.wall_ms)

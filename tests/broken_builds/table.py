@@ -168,8 +168,8 @@ BROKEN_BUILDS = (
     BrokenBuild(
         "a deletion leaves what open transactions have written",
         "kafka_compat/groups/offsets.py",
-        "            self._forget_pending(partition)\n",
-        "",
+        "                self._remove_pending(other, partition)\n",
+        "                pass\n",
         GROUPS,
     ),
     BrokenBuild(
@@ -213,17 +213,23 @@ BROKEN_BUILDS = (
         "the epoch of an abort is stored before its record is committed",
         "kafka_compat/transactions/transaction.py",
         "        self.status = self.status._replace(producer_epoch=epoch)\n",
-        "        self.stored = self.status = self.status._replace(producer_epoch=epoch)\n",
+        "        self.status = self.status._replace(producer_epoch=epoch)\n"
+        "        self.stored.set(self.status)\n",
         TRANSACTIONS,
     ),
     BrokenBuild(
-        "records are replayed when they are appended",
+        "appended records count as committed",
         "kafka_compat/coordinator_runtime/runtime.py",
-        "        shard.appends.append(append)\n",
-        "        shard.appends.append(append)\n"
-        "        for record in write.records:\n"
-        "            self._replay(shard, record, append.end_offset, NO_PRODUCER_ID)\n",
-        TRANSACTIONS,
+        "        shard.snapshots.begin(end_offset)\n        for record",
+        "        for record",
+        GROUPS,
+    ),
+    BrokenBuild(
+        "the second of two uncommitted changes counts as committed with the first",
+        "kafka_compat/coordinator_runtime/timeline.py",
+        "        before.popleft()\n        if not before:\n",
+        "        if True:\n",
+        GROUPS,
     ),
     BrokenBuild(
         "the end of a process is not the end of its sessions",

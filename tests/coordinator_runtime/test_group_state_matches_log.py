@@ -1,11 +1,11 @@
-"""The state of a group coordinator always equals the state loaded from the committed part of its log.
+"""The current state of a group coordinator always equals the state loaded from its log, and its committed
+state the one loaded from the committed part of the log.
 
 Hypothesis chooses the events: members, commits in and outside of transactions, deletions, lagging followers,
 failed appends, and lost leadership with uncommitted records.
 
-After every step, the stored state must equal the state of a coordinator that has just loaded the committed
-part of the log, and the state of machines that replay every record individually. Every request gets exactly
-one response.
+After every step, both states must equal those of coordinators that have just loaded the log, or its committed
+part, and those of machines that replay every record individually. Every request gets exactly one response.
 
 KAFKA_COMPAT_CAMPAIGN=1 runs many examples. To shrink a failing example, run the test again without it.
 """
@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch, TransactionalProducer
+from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.group import Group
@@ -47,14 +48,24 @@ rarely = st.sampled_from((False, False, False, False, True))
 Stored = dict[str, tuple[object, object, object]]
 
 
-def stored(machines: Iterable[Group]) -> Stored:
-    """Return the stored state of the machines that have any."""
+def current(machines: Iterable[Group]) -> Stored:
+    """Return the current state of the machines that have any."""
     state: Stored = {}
     for group in machines:
-        offsets = group.offsets
-        pending = {producer: held for producer, held in offsets.pending.items() if held}
-        if group.rebalance.stored.snapshot is not None or offsets.committed or pending:
-            state[group.group_id] = (group.rebalance.stored.snapshot, dict(offsets.committed), pending)
+        offsets, generation = group.offsets, group.rebalance.stored.snapshot
+        if generation is not None or offsets.stored.current or offsets.pending.current:
+            state[group.group_id] = (generation, dict(offsets.stored.current), dict(offsets.pending.current))
+    return state
+
+
+def committed(machines: Iterable[Group]) -> Stored:
+    """Return the committed state of the machines that have any."""
+    state: Stored = {}
+    for group in machines:
+        offsets, generation = group.offsets, group.rebalance.stored.committed
+        stored, pending = offsets.stored.committed, offsets.pending.committed
+        if generation is not None or stored or pending:
+            state[group.group_id] = (generation, dict(stored), dict(pending))
     return state
 
 
@@ -82,7 +93,7 @@ def replayed_one_by_one(batches: list[ReplayedBatch]) -> list[Group]:
             record = decode_record(key, value)
             assert record is not None
             if record.group_id not in machines:
-                machines[record.group_id] = clock._new_group(record.group_id)
+                machines[record.group_id] = clock._new_group(record.group_id, SnapshotRegistry())
             machines[record.group_id].replay(record, batch.end_offset, batch.producer_id)
     return list(machines.values())
 
@@ -201,13 +212,7 @@ class Groups(RuleBasedStateMachine):
         if producer not in self.open:
             return
         self.open.discard(producer)
-        coordinator = self.coordinator
-
-        def ended(error: ErrorCode) -> None:
-            if error is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                coordinator.complete_transaction(0, producer, committed)
-
-        self.log.when_committed(0, self.log.append_marker(producer, committed), ended)
+        self.coordinator.end_transaction(0, producer, committed, self.log.append_marker(producer, committed))
         self.log.replicate(fetched)
 
     @rule(
@@ -267,12 +272,14 @@ class Groups(RuleBasedStateMachine):
 
     @invariant()
     def it_knows_what_a_coordinator_would_load(self) -> None:
-        committed = self.log.before(max(self.log.high_watermark, self.loaded_end))
-        if committed != self.committed:
-            self.committed = committed
-            self.successor = loaded(committed)
-            assert stored(running(self.successor)) == stored(replayed_one_by_one(committed))
-        assert stored(running(self.coordinator)) == stored(running(self.successor))
+        batches = self.log.before(max(self.log.high_watermark, self.loaded_end))
+        if batches != self.committed:
+            self.committed = batches
+            self.successor = loaded(batches)
+            assert current(running(self.successor)) == current(replayed_one_by_one(batches))
+        machines = running(self.coordinator)
+        assert committed(machines) == current(running(self.successor))
+        assert current(machines) == current(replayed_one_by_one(self.log.batches))
         if not self.has_failed and self.log.high_watermark == self.log.end_offset:
             for group in running(self.coordinator):
                 if group.rebalance.state is STABLE:

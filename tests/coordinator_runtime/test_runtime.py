@@ -93,6 +93,32 @@ def test_an_append_to_too_few_replicas_takes_effect_despite_its_error(
     assert committed(successor_of(log)) == 1
 
 
+def test_a_second_deletion_waits_until_the_first_is_committed(
+    coordinator: GroupCoordinator, log: ReplicatedLog
+) -> None:
+    commit(coordinator, 1, [])
+    log.replicate(1)
+    answers: list[Any] = []
+    coordinator.delete_groups(["g"], answers.append)
+    coordinator.delete_groups(["g"], answers.append)
+    assert (answers, committed(coordinator)) == ([], 1)
+    log.replicate(1)
+    assert answers == [{"g": ErrorCode.NONE}] * 2
+    assert coordinator.group_ids() == []
+
+
+def test_a_deletion_that_waits_for_a_lost_append_gets_its_error(
+    coordinator: GroupCoordinator, log: ReplicatedLog
+) -> None:
+    commit(coordinator, 1, [])
+    log.replicate(1)
+    answers: list[Any] = []
+    coordinator.delete_groups(["g"], answers.append)
+    coordinator.delete_groups(["g"], answers.append)
+    log.lose_leadership(0)
+    assert answers == [{"g": ErrorCode.NOT_COORDINATOR}] * 2
+
+
 def successor_of(log: ReplicatedLog) -> GroupCoordinator:
     coordinator = coordinator_of(log, ManualScheduler())
     coordinator.load(0)
@@ -212,7 +238,7 @@ def test_a_marker_received_during_loading_applies_after_loading(log: ReplicatedL
     coordinator = coordinator_of(log, scheduler)
     coordinator.load(0)
     assert coordinator._runtime.is_loading
-    coordinator.complete_transaction(0, 7, True)
+    coordinator.end_transaction(0, 7, True, log.end_offset)
     scheduler.advance()
     assert committed(coordinator) == 1_999
 

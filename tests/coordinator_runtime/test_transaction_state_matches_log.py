@@ -84,9 +84,9 @@ def coordinator_of(
 def stored(coordinator: TransactionCoordinator, version: int) -> dict[str, bytes | None]:
     """Return the stored state of each id as a record, because version 0 of the format lacks some fields."""
     return {
-        key: encode_record(StatusRecord(key, running.machine.stored), version)[1]
+        key: encode_record(StatusRecord(key, running.machine.stored.committed), version)[1]
         for key, running in coordinator._running.items()
-        if running.machine.stored is not None
+        if running.machine.stored.committed is not None
     }
 
 

@@ -30,6 +30,7 @@ from itertools import count
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, ReplayedBatch
 from kafka_compat.coordinator_runtime.loader import Loader
 from kafka_compat.coordinator_runtime.machine import Now, Output, Write
+from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.group import Group
 from kafka_compat.groups.records import GroupRecord, Record, decode_record, encode_record
@@ -74,13 +75,17 @@ class Player:
     log: list[ReplayedBatch] = field(default_factory=list)
     holding: bool = False
     held: list[tuple[Write, int]] = field(default_factory=list)
+    refusal: ErrorCode = ErrorCode.NONE
 
     def __post_init__(self) -> None:
         self._ids = count(1)
         self.group = self._new_group()
 
     def _new_group(self) -> Group:
-        return Group("g", self.settings, lambda prefix: f"{prefix}-{next(self._ids)}", self._now())
+        self.snapshots = SnapshotRegistry()
+        return Group(
+            "g", self.snapshots, self.settings, lambda prefix: f"{prefix}-{next(self._ids)}", self._now()
+        )
 
     def _now(self) -> Now:
         return Now(self.now_ms - START_MS, self.now_ms)
@@ -262,6 +267,10 @@ class Player:
     def _hold(self) -> None:
         self.holding = True
 
+    def _refuse(self, error: str) -> None:
+        """Refuse the next append."""
+        self.refusal = ErrorCode[error]
+
     def _release(self, error: str = "NONE") -> None:
         self.holding = False
         held, self.held = self.held, []
@@ -269,8 +278,8 @@ class Player:
             self._written(write, end_offset, ErrorCode[error])
 
     def _written(self, write: Write, end_offset: int, error: ErrorCode) -> None:
-        for record in write.records if not error else ():
-            self.group.replay(record, end_offset, NO_PRODUCER_ID)
+        if not error:
+            self.snapshots.commit(end_offset)
         self._run(self.group.written(write.purpose, error, self._now()))
 
     def _restart(self) -> None:
@@ -294,12 +303,20 @@ class Player:
             self._say(f"* {note}")
         for waiter, result in out.responses:
             self._say(f"{waiter} <- {self._tell(str(waiter), result)}")
+        for response in out.responses_when_committed if out.write is None else ():
+            self._say(f"{response.waiter} <- {self._tell(str(response.waiter), response.result)}")
         write = out.write
-        if write is not None:
+        if write is not None and self.refusal:
+            refusal, self.refusal = self.refusal, ErrorCode.NONE
+            self._run(self.group.written(write.purpose, refusal, self._now()))
+        elif write is not None:
             records = [encode_record(record) for record in write.records]
             self.log.append(ReplayedBatch(len(self.log) + 1, -1, None, records))
+            self.snapshots.begin(len(self.log))
             for record in write.records:
                 self._say(f"+ {_tell_record(record)}")
+                self.group.replay(record, len(self.log), NO_PRODUCER_ID)
+            self.snapshots.end()
             if self.holding:
                 self.held.append((write, len(self.log)))
             else:

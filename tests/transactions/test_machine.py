@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_compat.coordinator_runtime.machine import Now
+from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
 from kafka_compat.transactions.records import decode_record, encode_record
 from kafka_compat.transactions.status import (
@@ -30,9 +31,11 @@ class Run:
     """
 
     def __init__(self, status: Status | None = None) -> None:
-        self.transaction = Transaction.new("id", 7, TIMEOUT_MS, 0)
+        self.transaction = Transaction("id", SnapshotRegistry())
+        self.transaction.create(7, TIMEOUT_MS, 0)
         if status is not None:
             self.transaction.replay(StatusRecord("id", status), 1, -1)
+            self.transaction.loaded(Now(0, 0))
         self.now_ms = 0
         self.answers: list[object] = []
         self.states: list[str | None] = []
@@ -349,7 +352,8 @@ def test_an_abort_of_an_older_clients_transaction_uses_the_coordinators_transact
     """Older clients use the same epoch for several transactions, but the marker of an abort by the
     coordinator has a new epoch.
     """
-    transaction = Transaction.new("id", 7, TIMEOUT_MS, 0, version=2)
+    transaction = Transaction("id", SnapshotRegistry(), version=2)
+    transaction.create(7, TIMEOUT_MS, 0)
     run = Run(transaction.status)
     run.transaction = transaction
     run.init()
