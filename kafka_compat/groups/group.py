@@ -1,4 +1,5 @@
-"""State machine of one classic group: its rebalances and its offsets.
+"""State machine of one group: its members, which use the classic protocol (`rebalance.py`) or the consumer
+protocol (`consumer/`), and its offsets.
 
 Rules
 - A commit needs the current generation. While members wait for the assignment, OffsetCommit is rejected.
@@ -15,6 +16,9 @@ from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS, Trans
 from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.consumer.consumer_group import ConsumerGroup, ConsumerGroups
+from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
+from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.joining import Joining
 from kafka_compat.groups.offsets import GroupOffsets
 from kafka_compat.groups.rebalance import (
@@ -31,6 +35,7 @@ from kafka_compat.groups.requests import (
     Commit,
     GroupDescription,
     GroupOverview,
+    GroupType,
     MemberDescription,
     OffsetAndMetadata,
     PartitionErrors,
@@ -67,7 +72,9 @@ class TombstonesStored(NamedTuple):
 
 
 class Group:
-    """State machine of one classic group. `joining` and `rebalance` handle its members."""
+    """State machine of one group. `joining` and `rebalance` handle the members of a classic group, and
+    `consumer` those of a consumer group. A group without members may become either.
+    """
 
     def __init__(
         self,
@@ -75,6 +82,7 @@ class Group:
         snapshots: SnapshotRegistry,
         settings: GroupSettings,
         new_member_id: Callable[[str], str],
+        consumer_groups: ConsumerGroups,
         now: Now,
     ) -> None:
         self.group_id = group_id
@@ -82,15 +90,44 @@ class Group:
         self.rebalance = Rebalance(group_id, snapshots, settings, now)
         self.joining = Joining(self.rebalance, new_member_id)
         self.offsets = GroupOffsets(snapshots)
+        self.consumer = ConsumerGroup(
+            group_id, snapshots, consumer_groups, self.rebalance.outbox, self.rebalance.timers
+        )
         self._settings = settings
         self._outbox = self.rebalance.outbox
+
+    @property
+    def type(self) -> GroupType:
+        return GroupType.CONSUMER if self.consumer.state.exists else GroupType.CLASSIC
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group has no members. Its type may change then."""
+        return self.rebalance.state is EMPTY and not self.consumer.state.members.current
+
+    def consumer_heartbeat(self, request: Heartbeat, waiter: Waiter, now: Now) -> Output:
+        """Process a ConsumerGroupHeartbeat request (KIP-848)."""
+        out = self._outbox.begin()
+        joins = request.member_epoch == JOIN_EPOCH
+        if self.type is GroupType.CLASSIC and not (joins and self.rebalance.state is EMPTY):
+            message = f"The group {self.group_id} is not a consumer group"
+            self._outbox.respond(waiter, HeartbeatResult(ErrorCode.GROUP_ID_NOT_FOUND, message))
+        else:
+            replaced: list[Record] = []
+            if self.rebalance.stored.snapshot is not None:
+                replaced.append(GroupRecord(self.group_id, None))
+            self.consumer.heartbeat(request, waiter, replaced, now)
+        return out
 
     def commit_offsets(self, request: Commit, waiter: Waiter, now: Now) -> Output:
         """Process an OffsetCommit or TxnOffsetCommit request (KIP-447). OffsetCommit also counts as a
         heartbeat of its member. TxnOffsetCommit does not, and is accepted during a rebalance.
         """
         out = self._outbox.begin()
-        error = self._check_commit(request)
+        if self.type is GroupType.CONSUMER:
+            error = self.consumer.check_commit(request)
+        else:
+            error = self._check_commit(request)
         if not error and self.rebalance.state is COMPLETING_REBALANCE and request.producer is None:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error:
@@ -165,6 +202,8 @@ class Group:
         return out
 
     def _subscribes_to(self, topic: str) -> bool:
+        if self.type is GroupType.CONSUMER:
+            return topic in self.consumer.state.subscribed_names()
         return self.rebalance.state is not EMPTY and (
             self.rebalance.subscribed_topics is None or topic in self.rebalance.subscribed_topics
         )
@@ -172,7 +211,7 @@ class Group:
     def delete(self, waiter: Waiter) -> Output:
         """Process a DeleteGroups request: delete an empty group and all its offsets."""
         out = self._outbox.begin()
-        if self.rebalance.state is EMPTY:
+        if self.is_empty:
             self._write_tombstones(list(self.offsets.stored), waiter, ErrorCode.NONE)
         else:
             self._outbox.respond(waiter, ErrorCode.NON_EMPTY_GROUP)
@@ -187,14 +226,19 @@ class Group:
     def expire_offsets(self, now: Now) -> Output:
         """Delete expired offsets (offsets.retention.minutes)."""
         out = self._outbox.begin()
-        expired = self.offsets.expired(
-            now.wall_ms,
-            self._settings.offsets_retention_ms,
-            state=self.rebalance.state,
-            state_timestamp_ms=self.rebalance.state_timestamp_ms,
-            protocol_type=self.rebalance.protocol_type,
-            subscribed_topics=self.rebalance.subscribed_topics,
-        )
+        if self.type is GroupType.CONSUMER:
+            expired = self.offsets.expired_without(
+                self.consumer.state.subscribed_names(), now.wall_ms, self._settings.offsets_retention_ms
+            )
+        else:
+            expired = self.offsets.expired(
+                now.wall_ms,
+                self._settings.offsets_retention_ms,
+                state=self.rebalance.state,
+                state_timestamp_ms=self.rebalance.state_timestamp_ms,
+                protocol_type=self.rebalance.protocol_type,
+                subscribed_topics=self.rebalance.subscribed_topics,
+            )
         self._write_tombstones(expired, None, ErrorCode.NONE)
         return out
 
@@ -205,8 +249,10 @@ class Group:
         records: list[Record] = [
             OffsetRecord(self.group_id, topic, partition, None) for topic, partition in deleted
         ]
-        whole_group = self.rebalance.state is EMPTY and self.offsets.would_be_empty_without(deleted)
-        if whole_group and self.rebalance.generation_id > 0:
+        whole_group = self.is_empty and self.offsets.would_be_empty_without(deleted)
+        if whole_group and self.type is GroupType.CONSUMER:
+            records += self.consumer.tombstones()
+        elif whole_group and self.rebalance.generation_id > 0:
             records.append(GroupRecord(self.group_id, None))
         purpose = TombstonesStored(whole_group, waiter, answer)
         if records:
@@ -222,8 +268,10 @@ class Group:
         """Apply a record. Only `replay` and `replay_end_marker` change the state that mirrors the log."""
         if isinstance(record, OffsetRecord):
             self.offsets.replay(record, log_offset, producer_id)
-        else:
+        elif isinstance(record, GroupRecord):
             self.rebalance.stored.replay(record.value)
+        else:
+            self.consumer.state.replay(record)
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
         """Commit or discard the offsets of a producer's transaction."""
@@ -234,6 +282,7 @@ class Group:
         out = self._outbox.begin()
         if self.rebalance.stored.snapshot is not None:
             self.rebalance.restore(self.rebalance.stored.snapshot, now)
+        self.consumer.loaded(now)
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
@@ -265,7 +314,13 @@ class Group:
     def _die_if_empty(self) -> None:
         """Delete the group if neither its current nor its committed state contains anything."""
         rebalance = self.rebalance
-        if rebalance.state is EMPTY and rebalance.stored.committed is None and self.offsets.is_empty:
+        if (
+            self.is_empty
+            and rebalance.stored.committed is None
+            and not self.consumer.state.exists
+            and self.consumer.state.committed is None
+            and self.offsets.is_empty
+        ):
             self._outbox.note(f"deleted in generation {rebalance.generation_id}")
             self._die()
 
@@ -274,8 +329,15 @@ class Group:
         self.rebalance.die()
 
     def tick(self, now: Now) -> Output:
-        """Process all deadlines that have passed."""
-        return self.rebalance.tick(now)
+        """Process all deadlines that have passed, or the earliest one of a consumer group."""
+        if self.type is GroupType.CLASSIC:
+            return self.rebalance.tick(now)
+        out = self._outbox.begin()
+        for timer in self.rebalance.timers.due(now.timer_ms)[:1]:
+            self.rebalance.timers.take(timer, now.timer_ms)
+            self.consumer.timer_over(timer)
+        self.rebalance.timers.find_earliest()
+        return out
 
     def unload(self) -> Output:
         """Stop coordinating. Waiting members get NOT_COORDINATOR, and look up the new coordinator."""
@@ -312,7 +374,11 @@ class Group:
 
     def overview(self) -> GroupOverview:
         """Return the group's entry in a ListGroups response."""
-        return GroupOverview(self.group_id, self.rebalance.protocol_type or "", self.rebalance.state)
+        view = self.consumer.state.committed
+        if view is not None:
+            return GroupOverview(self.group_id, CONSUMER_PROTOCOL_TYPE, view.state, GroupType.CONSUMER)
+        rebalance = self.rebalance
+        return GroupOverview(self.group_id, rebalance.protocol_type or "", rebalance.state, GroupType.CLASSIC)
 
 
 def _store_error(error: ErrorCode) -> ErrorCode:

@@ -156,3 +156,17 @@ class GroupOffsets:
             and has_expired(stored.value)
             and not self._is_pending(partition)
         ]
+
+    def expired_without(
+        self, subscribed: Collection[str], now_ms: int, retention_ms: int
+    ) -> list[TopicPartition]:
+        """Return the partitions whose offsets have expired in a consumer group: those of topics to which no
+        member subscribes expire by the age of the commit.
+        """
+        return [
+            partition
+            for partition, stored in self.stored.current.items()
+            if partition[0] not in subscribed
+            and now_ms - stored.value.commit_timestamp_ms >= retention_ms
+            and not self._is_pending(partition)
+        ]

@@ -2,12 +2,14 @@
 
 Keys: OffsetCommitKey v1 and GroupMetadataKey v2. Values: OffsetCommitValue v3 (v1 for an offset with its own
 expiry, because v3 has no field for it) and GroupMetadataValue v3. All older and newer versions of these
-values can be read. Other types of keys belong to groups of the newer protocols (KIP-848, KIP-932) and are
-ignored.
+values can be read. `consumer/records.py` contains the records of consumer groups. Other types of keys belong
+to share and streams groups (KIP-932, KIP-1071) and are ignored.
 """
 
 from typing import Final, NamedTuple
 
+from kafka_compat.groups.consumer import records as consumer_records
+from kafka_compat.groups.consumer.records import ConsumerRecord
 from kafka_compat.groups.requests import OffsetAndMetadata
 from kafka_compat.protocol.codec import decode, decode_versioned, encode_versioned
 from kafka_compat.protocol.messages.consumer_offsets import (
@@ -68,7 +70,7 @@ class OffsetRecord(NamedTuple):
         return self.group_id
 
 
-Record = GroupRecord | OffsetRecord
+Record = GroupRecord | OffsetRecord | ConsumerRecord
 
 
 def encode_record(record: Record) -> tuple[bytes, bytes | None]:
@@ -76,8 +78,10 @@ def encode_record(record: Record) -> tuple[bytes, bytes | None]:
     if isinstance(record, OffsetRecord):
         key = OffsetCommitKey(group=record.group_id, topic=record.topic, partition=record.partition)
         return encode_versioned(key, 1), None if record.value is None else _encode_offset(record.value)
-    group_key = encode_versioned(GroupMetadataKey(group=record.group_id), _GROUP_KEY_VERSION)
-    return group_key, None if record.value is None else _encode_group(record.value)
+    if isinstance(record, GroupRecord):
+        group_key = encode_versioned(GroupMetadataKey(group=record.group_id), _GROUP_KEY_VERSION)
+        return group_key, None if record.value is None else _encode_group(record.value)
+    return consumer_records.encode_record(record)
 
 
 def decode_record(key: bytes, value: bytes | None) -> Record | None:
@@ -90,7 +94,7 @@ def decode_record(key: bytes, value: bytes | None) -> Record | None:
     if version == _GROUP_KEY_VERSION:
         group_key = decode(GroupMetadataKey, version, key, 2)
         return GroupRecord(group_key.group, None if value is None else _decode_group(value))
-    return None
+    return consumer_records.decode_record(key, value)
 
 
 def _encode_offset(offset: OffsetAndMetadata) -> bytes:

@@ -82,6 +82,8 @@ class Commit(NamedTuple):
     group_instance_id: str | None
     offsets: dict[TopicPartition, OffsetAndMetadata]
     producer: TransactionalProducer | None = None
+    has_member_epochs: bool = True
+    """Whether the version of the request may contain a member epoch as the generation (KIP-848)."""
 
 
 class JoinedMember(NamedTuple):
@@ -139,7 +141,15 @@ class GroupDescription(NamedTuple):
     members: tuple[MemberDescription, ...]
 
 
+class GroupType(StrEnum):
+    """Types of groups. The values are their names in ListGroups."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+
+
 class GroupOverview(NamedTuple):
     group_id: str
     protocol_type: str
-    state: GroupState
+    state: str
+    type: GroupType

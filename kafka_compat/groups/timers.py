@@ -11,6 +11,8 @@ class TimerKind(Enum):
     """Deadline for every member's SyncGroup after a rebalance. One per group."""
     SESSION = "session"
     """End of a member's session."""
+    REVOCATION = "revocation"
+    """Deadline for a member of a consumer group to revoke its partitions (KIP-848)."""
     PENDING = "pending"
     """Deadline for a member to rejoin with the ID assigned to it (KIP-394)."""
 

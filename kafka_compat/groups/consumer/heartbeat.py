@@ -1,0 +1,98 @@
+"""The heartbeat of a consumer group's member (KIP-848): request and result."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_TEMPORARILY_EPOCH
+
+if TYPE_CHECKING:
+    from kafka_compat.groups.consumer.member import PartitionEpochs
+    from kafka_compat.groups.consumer.reconciliation import Owned
+
+
+class Heartbeat(NamedTuple):
+    """A ConsumerGroupHeartbeat request. Fields that have not changed since the last one are None, and
+    `rebalance_timeout_ms` is -1.
+    """
+
+    member_id: str
+    member_epoch: int
+    client_id: str
+    client_host: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    topic_names: tuple[str, ...] | None = None
+    topic_regex: str | None = None
+    server_assignor: str | None = None
+    owned: "Owned | None" = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the request contains everything that the broker knows of a member. Clients send such a
+        request when they join, and after an error.
+        """
+        return self.member_epoch == JOIN_EPOCH or (
+            self.rebalance_timeout_ms != -1
+            and (self.topic_names is not None or self.topic_regex is not None)
+            and self.owned is not None
+        )
+
+
+class HeartbeatResult(NamedTuple):
+    """`assignment` is None if it has not changed. `message` explains an error to the user of the client."""
+
+    error: ErrorCode
+    message: str | None = None
+    member_id: str | None = None
+    member_epoch: int = 0
+    heartbeat_interval_ms: int = 0
+    assignment: "PartitionEpochs | None" = None
+
+
+class HeartbeatError(Exception):
+    """A heartbeat is rejected. The message is for the user of the client."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+
+    @property
+    def result(self) -> HeartbeatResult:
+        return HeartbeatResult(self.error, str(self))
+
+
+def check(group_id: str, request: Heartbeat, assignors: "tuple[str, ...]") -> None:
+    """Raise HeartbeatError (INVALID_REQUEST or UNSUPPORTED_ASSIGNOR) if the request is invalid. `assignors`
+    are the names in group.consumer.assignors.
+    """
+    required = {"group ID": group_id, "instance ID": request.instance_id, "rack ID": request.rack_id}
+    for name, value in required.items():
+        if value is not None and not value.strip():
+            raise _invalid(f"The {name} is empty")
+    epoch = request.member_epoch
+    if epoch < LEAVE_TEMPORARILY_EPOCH:
+        raise _invalid(f"The member epoch {epoch} is not valid")
+    if epoch == JOIN_EPOCH:
+        if request.rebalance_timeout_ms == -1:
+            raise _invalid("A member that joins must give its rebalance timeout")
+        if request.owned is None or request.owned:
+            raise _invalid("A member that joins must not own partitions")
+        if not request.topic_names and not request.topic_regex:
+            raise _invalid("A member that joins must subscribe to topics or to a regular expression")
+    elif not request.member_id.strip():
+        raise _invalid("The member ID is empty")
+    if epoch == LEAVE_TEMPORARILY_EPOCH and request.instance_id is None:
+        raise _invalid("Only a static member can leave temporarily, but the instance ID is null")
+    if epoch == LEAVE_EPOCH:
+        return
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        known = ", ".join(assignors)
+        raise HeartbeatError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"The assignor {request.server_assignor} is not known. Known assignors: {known}",
+        )
+
+
+def _invalid(message: str) -> HeartbeatError:
+    return HeartbeatError(ErrorCode.INVALID_REQUEST, message)

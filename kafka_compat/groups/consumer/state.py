@@ -1,0 +1,241 @@
+"""The stored state of a consumer group: what its records in `__consumer_offsets` say (KIP-848).
+
+Only `replay` changes it. The timeline values also show the committed state, which is described to clients.
+`static_ids`, `owners` and the counters are derived from the current members.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry, TimelineDict, TimelineValue
+from kafka_compat.groups.consumer.member import LEAVE_EPOCH, Member, PartitionEpochs
+from kafka_compat.groups.consumer.records import (
+    ConsumerRecord,
+    CurrentAssignment,
+    CurrentAssignmentRecord,
+    GroupMetadata,
+    GroupMetadataRecord,
+    MemberMetadataRecord,
+    PartitionMetadataRecord,
+    RegexRecord,
+    ResolvedRegex,
+    TargetAssignmentRecord,
+    TargetMetadata,
+    TargetMetadataRecord,
+)
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from kafka_compat.groups.consumer.assignors.assignor import Assignment
+
+NO_EPOCH: Final = -1
+_NO_TARGET: Final = TargetMetadata(NO_EPOCH, 0)
+_NO_ASSIGNMENT: Final = CurrentAssignment()
+
+
+class ConsumerGroupState(StrEnum):
+    """States of a consumer group, as they are reported to clients."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class View(NamedTuple):
+    """The current or the committed state of a group, for reading."""
+
+    epoch: int
+    target_epoch: int
+    members: "Mapping[str, Member]"
+    targets: "Mapping[str, Assignment]"
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.target_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if all(member.is_reconciled_to(self.target_epoch) for member in self.members.values()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    @property
+    def preferred_assignor(self) -> str | None:
+        return preferred(Counter(_assignors(self.members.values())))
+
+
+class GroupState:
+    """The stored state of one consumer group. `metadata` is None if no such group is stored."""
+
+    def __init__(self, snapshots: SnapshotRegistry) -> None:
+        self.metadata: TimelineValue[GroupMetadata | None] = TimelineValue(snapshots, None)
+        self.target: TimelineValue[TargetMetadata] = TimelineValue(snapshots, _NO_TARGET)
+        self.members: TimelineDict[str, Member] = TimelineDict(snapshots)
+        self.targets: TimelineDict[str, Assignment] = TimelineDict(snapshots)
+        self.regexes: TimelineDict[str, ResolvedRegex] = TimelineDict(snapshots)
+        self.static_ids: dict[str, str] = {}
+        """Maps the instance IDs of static members to their member IDs."""
+        self.owners: dict[UUID, dict[int, str]] = {}
+        """Maps the partitions that members have, or have not revoked yet, to the members."""
+        self.subscribers: Counter[str] = Counter()
+        """Number of members that subscribe to a topic by name."""
+        self.regex_subscribers: Counter[str] = Counter()
+        """Number of members that subscribe by a regular expression."""
+        self.assignors: Counter[str] = Counter()
+        """Number of members that prefer an assignor."""
+        self.classic_members = 0
+        self.classic_protocols: Counter[str] = Counter()
+        """Number of classic members that support a protocol."""
+
+    @property
+    def exists(self) -> bool:
+        return self.metadata.current is not None
+
+    @property
+    def epoch(self) -> int:
+        metadata = self.metadata.current
+        return 0 if metadata is None else metadata.epoch
+
+    @property
+    def current(self) -> View:
+        return View(self.epoch, self.target.current.epoch, self.members.current, self.targets.current)
+
+    @property
+    def committed(self) -> View | None:
+        """The committed state, or None if no group is committed."""
+        metadata = self.metadata.committed
+        if metadata is None:
+            return None
+        return View(
+            metadata.epoch, self.target.committed.epoch, self.members.committed, self.targets.committed
+        )
+
+    def owner(self, topic_id: "UUID", partition: int) -> str | None:
+        """Return the ID of the member that has a partition, or None."""
+        return self.owners.get(topic_id, {}).get(partition)
+
+    def static_member(self, instance_id: str) -> Member | None:
+        member_id = self.static_ids.get(instance_id)
+        return None if member_id is None else self.members.current.get(member_id)
+
+    def target_of(self, member_id: str, instance_id: str | None) -> "Assignment":
+        """Return a member's target assignment. A static member inherits that of its predecessor."""
+        if instance_id is not None:
+            member_id = self.static_ids.get(instance_id, member_id)
+        return self.targets.current.get(member_id, {})
+
+    def subscribed_names(self) -> set[str]:
+        """Return the topics to which any member subscribes, by name or by a regular expression."""
+        names = set(self.subscribers)
+        for regex in self.regex_subscribers:
+            resolved = self.regexes.current.get(regex)
+            if resolved is not None:
+                names.update(resolved.topics)
+        return names
+
+    def replay(self, record: ConsumerRecord) -> None:
+        """Apply a record of the group."""
+        match record:
+            case MemberMetadataRecord(member_id=member_id, value=member):
+                if member is None:
+                    self._put(member_id, None)
+                else:
+                    known = self.members.current.get(member_id, member)
+                    self._put(
+                        member_id,
+                        member._replace(
+                            epoch=known.epoch,
+                            previous_epoch=known.previous_epoch,
+                            state=known.state,
+                            assigned=known.assigned,
+                            pending_revocation=known.pending_revocation,
+                        ),
+                    )
+            case CurrentAssignmentRecord(member_id=member_id, value=assignment):
+                member = self.members.current.get(member_id)
+                if assignment is None and member is None:
+                    return
+                epochs = assignment or _NO_ASSIGNMENT._replace(epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH)
+                self._put(member_id, (member or Member(member_id))._replace(**epochs._asdict()))
+            case TargetAssignmentRecord(member_id=member_id, value=target):
+                if target is None:
+                    self.targets.remove(member_id)
+                else:
+                    self.targets.set(member_id, target)
+            case GroupMetadataRecord(value=metadata):
+                self.metadata.set(metadata)
+            case TargetMetadataRecord(value=target_metadata):
+                self.target.set(target_metadata or _NO_TARGET)
+            case RegexRecord(regex=regex, value=resolved):
+                if resolved is None:
+                    self.regexes.remove(regex)
+                else:
+                    self.regexes.set(regex, resolved)
+            case PartitionMetadataRecord():
+                # Kafka 4.0 wrote these records. The metadata hash replaces them.
+                pass
+
+    def _put(self, member_id: str, member: Member | None) -> None:
+        former = self.members.current.get(member_id)
+        if former is not None:
+            self._count(former, -1)
+            self._disown(former.assigned, member_id)
+            self._disown(former.pending_revocation, member_id)
+            if former.instance_id is not None and self.static_ids.get(former.instance_id) == member_id:
+                del self.static_ids[former.instance_id]
+        if member is None:
+            self.members.remove(member_id)
+            return
+        self.members.set(member_id, member)
+        self._count(member, 1)
+        self._own(member.assigned, member_id)
+        self._own(member.pending_revocation, member_id)
+        if member.instance_id is not None:
+            self.static_ids[member.instance_id] = member_id
+
+    def _count(self, member: Member, change: int) -> None:
+        for name in member.topic_names:
+            _add(self.subscribers, name, change)
+        if member.topic_regex:
+            _add(self.regex_subscribers, member.topic_regex, change)
+        if member.server_assignor is not None:
+            _add(self.assignors, member.server_assignor, change)
+        if member.classic is not None:
+            self.classic_members += change
+            for name, _ in member.classic.protocols:
+                _add(self.classic_protocols, name, change)
+
+    def _own(self, partitions: PartitionEpochs, member_id: str) -> None:
+        for topic_id, numbers in partitions.items():
+            owners = self.owners.setdefault(topic_id, {})
+            for partition in numbers:
+                owners[partition] = member_id
+
+    def _disown(self, partitions: PartitionEpochs, member_id: str) -> None:
+        for topic_id, numbers in partitions.items():
+            owners = self.owners.get(topic_id, {})
+            for partition in numbers:
+                if owners.get(partition) == member_id:
+                    del owners[partition]
+            if not owners:
+                self.owners.pop(topic_id, None)
+
+
+def _assignors(members: Iterable[Member]) -> list[str]:
+    return [member.server_assignor for member in members if member.server_assignor is not None]
+
+
+def preferred(votes: Mapping[str, int]) -> str | None:
+    """Return the assignor with the most votes, or None if there are none."""
+    return max(votes, key=votes.__getitem__, default=None)
+
+
+def _add(counts: Counter[str], name: str, change: int) -> None:
+    counts[name] += change
+    if not counts[name]:
+        del counts[name]
