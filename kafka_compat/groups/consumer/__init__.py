@@ -1,0 +1,1 @@
+"""Consumer groups with the consumer rebalance protocol (KIP-848): assignors and metadata hashes."""

@@ -1,0 +1,1 @@
+"""Assignors of consumer groups: which member reads which partition (KIP-848)."""
