@@ -78,6 +78,9 @@ class HostedCoordinators:
         if groups is not None:
             for topic in delta.deleted:
                 groups.forget_partitions([(topic.name, each.partition) for each in topic.partitions])
+            changed = [topic.name for topic in (*delta.created, *delta.grown, *delta.deleted)]
+            if changed:
+                groups.topics_changed(changed)
 
     def _scheduler(self) -> Scheduler:
         if self._given_scheduler is not None:
@@ -88,11 +91,17 @@ class HostedCoordinators:
 
     def _make_groups(self) -> GroupCoordinator:
         from kafka_compat.coordinator_runtime.partition_log import PartitionCoordinatorLog
+        from kafka_compat.groups.consumer.assignors.range import RangeAssignor
+        from kafka_compat.groups.consumer.assignors.uniform import UniformAssignor
+        from kafka_compat.groups.consumer.cluster_topics import ClusterTopics, ServerAssignors
+        from kafka_compat.groups.consumer.consumer_group import ConsumerGroups, ConsumerGroupSettings
         from kafka_compat.groups.coordinator import GroupCoordinator
         from kafka_compat.groups.settings import group_settings
         from kafka_compat.storage.records.kinds import CompressionType
 
         config, clock, metadata = self._context.config, self._context.clock, self._context.metadata
+        topics = ClusterTopics(metadata)
+        assignors = ServerAssignors((UniformAssignor(), RangeAssignor()), topics)
         codec = CompressionType(config.int("offsets.topic.compression.codec"))
         groups = GroupCoordinator(
             coordinator_log=PartitionCoordinatorLog(self._replicas, metadata, clock, codec),
@@ -100,6 +109,9 @@ class HostedCoordinators:
             settings=group_settings(config),
             now_ms=clock.now_ms,
             partition_exists=lambda topic, partition: metadata.partition(topic, partition) is not None,
+            consumer_groups=ConsumerGroups(
+                topics, assignors.assign, lambda _: ConsumerGroupSettings(), assignors.names, 2**31 - 1
+            ),
         )
         groups.start()
         return groups

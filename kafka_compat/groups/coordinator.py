@@ -16,6 +16,10 @@ from kafka_compat.coordinator_runtime.scheduler import Scheduler
 from kafka_compat.coordinator_runtime.shard import RunningMachine
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.consumer.consumer_group import ConsumerGroups
+from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatError, HeartbeatResult, check
+from kafka_compat.groups.consumer.member import JOIN_EPOCH
+from kafka_compat.groups.consumer.state import View
 from kafka_compat.groups.group import Group
 from kafka_compat.groups.offsets import CommittedOffset
 from kafka_compat.groups.records import Record, decode_record, encode_record
@@ -51,7 +55,7 @@ FetchedOffsets = dict[TopicPartition, tuple[OffsetAndMetadata | None, ErrorCode]
 
 
 class GroupCoordinator:
-    """All classic groups of one broker.
+    """All groups of one broker.
 
     `partition_exists` returns whether a topic has a partition; offsets for other partitions are rejected.
     `now_ms` returns the time of day.
@@ -65,11 +69,13 @@ class GroupCoordinator:
         settings: GroupSettings,
         now_ms: Callable[[], int],
         partition_exists: Callable[[str, int], bool],
+        consumer_groups: ConsumerGroups,
         new_member_id: Callable[[str], str] = lambda prefix: f"{prefix}-{uuid4()}",
     ) -> None:
         self._settings = settings
         self._partition_exists = partition_exists
         self._new_member_id = new_member_id
+        self._consumer_groups = consumer_groups
         self._runtime: CoordinatorRuntime[Group, Record] = CoordinatorRuntime(
             topic=OFFSETS_TOPIC,
             noun="group",
@@ -85,7 +91,9 @@ class GroupCoordinator:
         self._now = self._runtime.now
 
     def _new_group(self, group_id: str, snapshots: SnapshotRegistry) -> Group:
-        return Group(group_id, snapshots, self._settings, self._new_member_id, self._now())
+        return Group(
+            group_id, snapshots, self._settings, self._new_member_id, self._consumer_groups, self._now()
+        )
 
     def start(self) -> None:
         """Start checking for expired offsets, every offsets.retention.check.interval.ms."""
@@ -165,6 +173,52 @@ class GroupCoordinator:
             # Accept the heartbeat, because all sessions restart when the shard has been loaded.
             return ErrorCode.NONE
         return error or ErrorCode.UNKNOWN_MEMBER_ID
+
+    def consumer_heartbeat(
+        self, group_id: str, request: Heartbeat, respond: Callable[[HeartbeatResult], None]
+    ) -> None:
+        """Process a ConsumerGroupHeartbeat request (KIP-848)."""
+        try:
+            check(group_id, request, self._consumer_groups.assignors)
+        except HeartbeatError as invalid:
+            respond(invalid.result)
+            return
+        error = self._refusal(group_id)
+        running = self._running.get(group_id)
+        if not error and running is None:
+            if request.member_epoch == JOIN_EPOCH:
+                running = self._host(group_id)
+            else:
+                error = ErrorCode.GROUP_ID_NOT_FOUND
+        if error or running is None:
+            message = (
+                f"The group {group_id} does not exist" if error is ErrorCode.GROUP_ID_NOT_FOUND else None
+            )
+            respond(HeartbeatResult(error, message))
+        else:
+            out = running.machine.consumer_heartbeat(request, respond, self._now())
+            self._runtime.carry_out(running, out)
+
+    def describe_consumer_group(self, group_id: str) -> tuple[ErrorCode, View | None]:
+        """Return an error code, and the committed state of a consumer group if there is no error."""
+        error = self._refusal(group_id, empty_id_allowed=True)
+        running = self._running.get(group_id)
+        view = None if running is None else running.machine.consumer.state.committed
+        if view is None and not error:
+            error = ErrorCode.GROUP_ID_NOT_FOUND
+        return error, view
+
+    @property
+    def default_assignor(self) -> str:
+        """The assignor of consumer groups whose members have no preference."""
+        return self._consumer_groups.assignors[0]
+
+    def topics_changed(self, names: Collection[str]) -> None:
+        """Let consumer groups that subscribe to these topics compare their metadata."""
+        for running in self._running.values():
+            consumer = running.machine.consumer
+            if consumer.state.exists and not consumer.state.subscribed_names().isdisjoint(names):
+                consumer.topics_changed()
 
     def leave(self, group_id: str, leaving: list[Leaving], respond: Callable[[LeaveResult], None]) -> None:
         error = self._refusal(group_id)
@@ -326,13 +380,14 @@ class GroupCoordinator:
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._runtime.is_loading else ErrorCode.NONE
-        if types and "classic" not in {name.lower() for name in types}:
-            return error, []
-        wanted = {name.lower() for name in states}
+        wanted_states = {name.lower() for name in states}
+        wanted_types = {name.lower() for name in types}
+        overviews = [running.machine.overview() for running in self._running.values()]
         return error, [
-            running.machine.overview()
-            for running in self._running.values()
-            if not wanted or running.machine.rebalance.state.lower() in wanted
+            group
+            for group in overviews
+            if (not wanted_states or group.state.lower() in wanted_states)
+            and (not wanted_types or group.type in wanted_types)
         ]
 
     def describe_group(self, group_id: str) -> tuple[ErrorCode, GroupDescription | None]:

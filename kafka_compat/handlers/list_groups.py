@@ -1,7 +1,6 @@
 """ListGroups (API key 16): return the groups that this broker coordinates.
 
-Version 4 adds a filter for states (KIP-518), and version 5 adds a filter for types (KIP-848). All groups of
-this broker have the type "classic".
+Version 4 adds a filter for states (KIP-518), and version 5 adds a filter for types (KIP-848).
 """
 
 from kafka_compat.api.handler import RequestContext, handler
@@ -23,7 +22,7 @@ def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsRe
                 group_id=group.group_id,
                 protocol_type=group.protocol_type,
                 group_state=group.state,
-                group_type="classic",
+                group_type=group.type,
             )
             for group in groups
         ],

@@ -153,7 +153,7 @@ class ConsumerGroup:
 
     def _stay(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, list[ConsumerRecord]]:
         records: list[ConsumerRecord] = []
-        members = dict(self.state.members.current)
+        members = self.state.ordered_members()
         former = self._known_member(request, members, records)
         updated = self._with_subscription(former, request)
         if updated != former or updated.member_id not in members:

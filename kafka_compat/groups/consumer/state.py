@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry, TimelineDict, TimelineValue
+from kafka_compat.groups.consumer.java_order import TimelineOrder
 from kafka_compat.groups.consumer.member import LEAVE_EPOCH, Member, PartitionEpochs
 from kafka_compat.groups.consumer.records import (
     ConsumerRecord,
@@ -78,6 +79,8 @@ class GroupState:
         self.members: TimelineDict[str, Member] = TimelineDict(snapshots)
         self.targets: TimelineDict[str, Assignment] = TimelineDict(snapshots)
         self.regexes: TimelineDict[str, ResolvedRegex] = TimelineDict(snapshots)
+        self.member_order = TimelineOrder()
+        """The members in the order in which Kafka would iterate over them."""
         self.static_ids: dict[str, str] = {}
         """Maps the instance IDs of static members to their member IDs."""
         self.owners: dict[UUID, dict[int, str]] = {}
@@ -128,6 +131,11 @@ class GroupState:
         if instance_id is not None:
             member_id = self.static_ids.get(instance_id, member_id)
         return self.targets.current.get(member_id, {})
+
+    def ordered_members(self) -> dict[str, Member]:
+        """Return the members in the order in which Kafka would iterate over them."""
+        members = self.members.current
+        return {member_id: members[member_id] for member_id in self.member_order.ordered_keys()}
 
     def subscribed_names(self) -> set[str]:
         """Return the topics to which any member subscribes, by name or by a regular expression."""
@@ -190,8 +198,10 @@ class GroupState:
                 del self.static_ids[former.instance_id]
         if member is None:
             self.members.remove(member_id)
+            self.member_order.remove(member_id)
             return
         self.members.set(member_id, member)
+        self.member_order.put(member_id)
         self._count(member, 1)
         self._own(member.assigned, member_id)
         self._own(member.pending_revocation, member_id)

@@ -1,0 +1,111 @@
+"""The topics of the cluster and the assignors, as consumer groups use them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kafka_compat.groups.consumer.assignors.assignor import Assignment, Assignor, GroupSpec, MemberSpec
+from kafka_compat.groups.consumer.java_order import copy_capacity, string_order
+from kafka_compat.groups.consumer.member import Member
+from kafka_compat.groups.consumer.metadata_hash import group_hash, topic_hash
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from kafka_compat.groups.consumer.assignors.assignor import TargetAssignment
+    from kafka_compat.metadata.cache import MetadataCache, TopicMetadata
+
+
+class ClusterTopics:
+    """The topics in a metadata cache."""
+
+    def __init__(self, metadata: "MetadataCache") -> None:
+        self._metadata = metadata
+        self._hashes: dict[str, tuple[TopicMetadata, int]] = {}
+        """The hash of each topic, and the topic for which it was computed."""
+
+    def topic_id(self, name: str) -> "UUID | None":
+        topic = self._metadata.topics.get(name)
+        return None if topic is None else topic.topic_id
+
+    def topic_name(self, topic_id: "UUID") -> str | None:
+        return self._metadata.topic_name(topic_id)
+
+    def metadata_hash(self, names: Sequence[str]) -> int:
+        hashes: dict[str, int] = {}
+        for name in names:
+            topic = self._metadata.topics.get(name)
+            if topic is not None:
+                hashes[name] = self._hash(topic)
+        return group_hash(hashes)
+
+    def _hash(self, topic: "TopicMetadata") -> int:
+        known = self._hashes.get(topic.name)
+        if known is not None and known[0] is topic:
+            return known[1]
+        brokers = self._metadata.brokers
+        racks = [
+            {
+                rack
+                for replica in partition.replicas
+                if replica in brokers
+                for rack in (brokers[replica].rack,)
+                if rack
+            }
+            for partition in topic.partitions
+        ]
+        computed = topic_hash(topic.topic_id, topic.name, racks)
+        self._hashes[topic.name] = (topic, computed)
+        return computed
+
+    def forget(self, name: str) -> None:
+        """Forget a deleted topic."""
+        self._hashes.pop(name, None)
+
+    def partition_counts(self, names: "frozenset[str]") -> "dict[UUID, int]":
+        topics = self._metadata.topics
+        return {topics[name].topic_id: len(topics[name].partitions) for name in names if name in topics}
+
+
+class ServerAssignors:
+    """The assignors of a broker. The first one serves members without a preference."""
+
+    def __init__(self, assignors: Sequence[Assignor], topics: ClusterTopics) -> None:
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+        self._default = assignors[0]
+        self._topics = topics
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._assignors)
+
+    def assign(
+        self,
+        assignor: str | None,
+        members: Mapping[str, Member],
+        targets: Mapping[str, Assignment],
+        names_of: Callable[[Member], frozenset[str]],
+    ) -> "TargetAssignment":
+        specs: dict[str, MemberSpec] = {}
+        subscriptions: set[frozenset[str]] = set()
+        for member_id, member in members.items():
+            names = names_of(member)
+            subscriptions.add(names)
+            ordered = string_order(sorted(names), copy_capacity(len(names)))
+            topic_ids = map(self._topics.topic_id, ordered)
+            specs[member_id] = MemberSpec(
+                member.instance_id,
+                member.rack_id,
+                tuple(topic_id for topic_id in topic_ids if topic_id is not None),
+                len(names),
+                targets.get(member_id, {}),
+            )
+        has_regexes = any(member.topic_regex for member in members.values())
+        group = GroupSpec(specs, len(subscriptions) < 2 and not has_regexes)
+        chosen = self._assignors.get(assignor or "", self._default)
+        steps = chosen.assign(group, self._topics.partition_counts(frozenset().union(*subscriptions)))
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                target: TargetAssignment = stop.value
+                return target

@@ -1,0 +1,72 @@
+"""ConsumerGroupHeartbeat (API key 68): join, stay in and leave a group with the consumer rebalance protocol
+(KIP-848). In version 0, the broker creates the IDs of new members.
+"""
+
+import base64
+from uuid import uuid4
+
+from kafka_compat.api.handler import RequestContext, handler
+from kafka_compat.deferred import Deferred
+from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
+from kafka_compat.groups.consumer.member import JOIN_EPOCH
+from kafka_compat.handlers.authorization import Denied, require
+from kafka_compat.protocol.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from kafka_compat.security.authorizer import Operation, ResourceType
+
+
+@handler(0, 1)
+def consumer_group_heartbeat(
+    ctx: RequestContext, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroupHeartbeatResponse | Deferred:
+    require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
+    names = request.subscribed_topic_names
+    denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
+    if names is not None and any(name in denied for name in names):
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    member_id = request.member_id
+    if not member_id and ctx.api_version == 0 and request.member_epoch == JOIN_EPOCH:
+        member_id = base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+    owned = request.topic_partitions
+    heartbeat = Heartbeat(
+        member_id=member_id,
+        member_epoch=request.member_epoch,
+        client_id=ctx.client_id or "",
+        client_host=f"/{ctx.client_host}",
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        topic_names=None if names is None else tuple(names),
+        topic_regex=request.subscribed_topic_regex,
+        server_assignor=request.server_assignor,
+        owned=None if owned is None else {each.topic_id: each.partitions for each in owned},
+    )
+    deferred = Deferred()
+    ctx.services.groups.consumer_heartbeat(
+        request.group_id, heartbeat, lambda result: deferred.complete(_response(result))
+    )
+    return deferred
+
+
+def _response(result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
+    assignment = None
+    if result.assignment is not None:
+        assignment = Assignment(
+            topic_partitions=[
+                TopicPartitions(topic_id=topic_id, partitions=list(partitions))
+                for topic_id, partitions in result.assignment.items()
+            ]
+        )
+    return ConsumerGroupHeartbeatResponse(
+        error_code=result.error,
+        error_message=result.message,
+        member_id=result.member_id,
+        member_epoch=result.member_epoch,
+        heartbeat_interval_ms=result.heartbeat_interval_ms,
+        assignment=assignment,
+    )
