@@ -5,6 +5,7 @@ from __future__ import annotations
 from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.settings import GroupSettings
 from tests.coordinator_runtime.replicated_log import ReplicatedLog
+from tests.groups.consumer.topics import consumer_groups, topic
 from tests.groups.memory import WALL_MS, ManualScheduler
 
 RETENTION_MS = 60_000
@@ -21,4 +22,5 @@ def coordinator_of(log: ReplicatedLog, scheduler: ManualScheduler) -> GroupCoord
         ),
         now_ms=lambda: WALL_MS + scheduler.now_ms,
         partition_exists=lambda topic, partition: True,
+        consumer_groups=consumer_groups(topic("topic", 2), topic("other", 3)),
     )

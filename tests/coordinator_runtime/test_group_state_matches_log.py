@@ -23,6 +23,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch, TransactionalProducer
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
+from kafka_compat.groups.consumer.member import PartitionEpochs
 from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.group import Group
 from kafka_compat.groups.rebalance import STABLE
@@ -45,27 +47,30 @@ producers = st.sampled_from((10, 10, 11))
 fetched = st.sampled_from((1_000, 1_000, 0))
 rarely = st.sampled_from((False, False, False, False, True))
 
-Stored = dict[str, tuple[object, object, object]]
+Stored = dict[str, tuple[object, ...]]
 
 
 def current(machines: Iterable[Group]) -> Stored:
     """Return the current state of the machines that have any."""
-    state: Stored = {}
-    for group in machines:
-        offsets, generation = group.offsets, group.rebalance.stored.snapshot
-        if generation is not None or offsets.stored.current or offsets.pending.current:
-            state[group.group_id] = (generation, dict(offsets.stored.current), dict(offsets.pending.current))
-    return state
+    return _stored(machines, "current")
 
 
 def committed(machines: Iterable[Group]) -> Stored:
     """Return the committed state of the machines that have any."""
+    return _stored(machines, "committed")
+
+
+def _stored(machines: Iterable[Group], which: str) -> Stored:
     state: Stored = {}
     for group in machines:
-        offsets, generation = group.offsets, group.rebalance.stored.committed
-        stored, pending = offsets.stored.committed, offsets.pending.committed
-        if generation is not None or stored or pending:
-            state[group.group_id] = (generation, dict(stored), dict(pending))
+        consumer, offsets = group.consumer.state, group.offsets
+        classic = group.rebalance.stored
+        values = (consumer.metadata, consumer.target, classic._snapshot)
+        tables = (consumer.members, consumer.targets, consumer.regexes, offsets.stored, offsets.pending)
+        metadata, target, generation = (getattr(value, which) for value in values)
+        contents = [dict(getattr(table, which)) for table in tables]
+        if metadata is not None or generation is not None or any(contents):
+            state[group.group_id] = (metadata, target, generation, contents)
     return state
 
 
@@ -112,6 +117,8 @@ class Groups(RuleBasedStateMachine):
         self.unanswered = 0
         self.offset = 0
         self.joined: dict[tuple[str, str], JoinResult] = {}
+        self.consumers: dict[tuple[str, str], HeartbeatResult] = {}
+        self.assigned: dict[tuple[str, str], PartitionEpochs] = {}
         self.open: set[int] = set()
         self.has_failed = False
         self.committed: list[ReplayedBatch] = []
@@ -175,6 +182,46 @@ class Groups(RuleBasedStateMachine):
         if known is not None:
             leaving = Leaving(member_id=known.member_id, group_instance_id=None, reason="")
             self.coordinator.leave(group, [leaving], self.expect())
+
+    @rule(
+        group=groups,
+        client=clients,
+        topics=st.sampled_from((("topic",), ("topic", "other"))),
+        action=st.sampled_from(("stay", "stay", "stay", "join", "resubscribe", "leave", "pause")),
+        fetched=fetched,
+    )
+    def consumer_heartbeat(
+        self, group: str, client: str, topics: tuple[str, ...], action: str, fetched: int
+    ) -> None:
+        known = self.consumers.get((group, client))
+        joins = known is None or action == "join"
+        epoch = 0 if known is None or joins else known.member_epoch
+        if action in ("leave", "pause"):
+            epoch = -2 if action == "pause" and client == "static" else -1
+        request = Heartbeat(
+            member_id=f"{client}-{epoch}" if client == "static" and joins else client,
+            member_epoch=epoch,
+            client_id=client,
+            client_host="/127.0.0.1",
+            instance_id="instance" if client == "static" else None,
+            rebalance_timeout_ms=1_000 if joins else -1,
+            topic_names=topics if joins or action == "resubscribe" else None,
+            owned={} if joins else {key: list(value) for key, value in self.assigned[group, client].items()},
+        )
+
+        def answered(result: HeartbeatResult) -> None:
+            if result.error:
+                self.consumers.pop((group, client), None)
+                return
+            self.consumers[group, client] = result
+            if result.assignment is not None:
+                self.assigned[group, client] = result.assignment
+
+        if known is None and not joins:
+            return
+        self.assigned.setdefault((group, client), {})
+        self.coordinator.consumer_heartbeat(group, request, self.expect(answered))
+        self.log.replicate(fetched)
 
     # Offsets
 
@@ -282,7 +329,7 @@ class Groups(RuleBasedStateMachine):
         assert current(machines) == current(replayed_one_by_one(self.log.batches))
         if not self.has_failed and self.log.high_watermark == self.log.end_offset:
             for group in running(self.coordinator):
-                if group.rebalance.state is STABLE:
+                if group.rebalance.state is STABLE and not group.consumer.state.exists:
                     assert self.successor.describe_group(group.group_id)[1] == group.describe()
 
     def teardown(self) -> None:

@@ -12,6 +12,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.requests import Join, JoinResult, OffsetAndMetadata, Sync, SyncResult
 from kafka_compat.groups.settings import GroupSettings
+from tests.groups.consumer.topics import consumer_groups, topic
 from tests.groups.transcript import subscription
 
 WALL_MS = 1_700_000_000_000
@@ -112,6 +113,7 @@ class Coordinator(GroupCoordinator):
             settings=GroupSettings(**{"group_initial_rebalance_delay_ms": 0, **settings}),
             now_ms=lambda: self.wall_ms + self.scheduler.now_ms,
             partition_exists=lambda topic, partition: topic != "gone" and partition < 10,
+            consumer_groups=consumer_groups(topic("topic", 10)),
         )
         if load:
             for shard in range(self.log.shard_count):

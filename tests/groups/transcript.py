@@ -33,7 +33,7 @@ from kafka_compat.coordinator_runtime.machine import Now, Output, Write
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.group import Group
-from kafka_compat.groups.records import GroupRecord, Record, decode_record, encode_record
+from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record, decode_record, encode_record
 from kafka_compat.groups.requests import (
     Commit,
     Join,
@@ -47,6 +47,7 @@ from kafka_compat.groups.requests import (
     TopicPartition,
 )
 from kafka_compat.groups.settings import GroupSettings
+from tests.groups.consumer.topics import consumer_groups
 
 START_MS = 1_000_000
 
@@ -84,7 +85,12 @@ class Player:
     def _new_group(self) -> Group:
         self.snapshots = SnapshotRegistry()
         return Group(
-            "g", self.snapshots, self.settings, lambda prefix: f"{prefix}-{next(self._ids)}", self._now()
+            "g",
+            self.snapshots,
+            self.settings,
+            lambda prefix: f"{prefix}-{next(self._ids)}",
+            consumer_groups(),
+            self._now(),
         )
 
     def _now(self) -> Now:
@@ -368,5 +374,7 @@ def _tell_record(record: Record) -> str:
             f"{member.member_id}={member.assignment.decode() or '-'}" for member in record.value.members
         )
         return f"group: generation {record.value.generation_id}, members {members or 'none'}"
+    if not isinstance(record, OffsetRecord):
+        return str(record)
     value = record.value
     return f"offset {record.topic}-{record.partition}: {'deleted' if value is None else value.offset}"

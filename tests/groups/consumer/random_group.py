@@ -149,8 +149,7 @@ class RandomGroup:
         records = [
             [member_id, as_record(assignment)]
             for member_id, assignment in target.items()
-            if self.members[member_id].target is None
-            or assignment is not spec.members[member_id].assignment
+            if self.members[member_id].target is None or assignment is not spec.members[member_id].assignment
         ]
         return {"records": records, "members": list(spec.members)}, target
 
@@ -164,7 +163,9 @@ class RandomGroup:
             return
         is_static = self.random.random() < 0.2
         names = self._subscription()
-        self.members[member_id] = Member(f"instance-{self._count * 7919 % 101}-é" if is_static else None, names)
+        self.members[member_id] = Member(
+            f"instance-{self._count * 7919 % 101}-é" if is_static else None, names
+        )
         self.joining = member_id
 
     def _new_id(self) -> str:
