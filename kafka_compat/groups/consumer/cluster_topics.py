@@ -71,7 +71,6 @@ class ServerAssignors:
 
     def __init__(self, assignors: Sequence[Assignor], topics: ClusterTopics) -> None:
         self._assignors = {assignor.name: assignor for assignor in assignors}
-        self._default = assignors[0]
         self._topics = topics
 
     @property
@@ -80,7 +79,7 @@ class ServerAssignors:
 
     def assign(
         self,
-        assignor: str | None,
+        assignor: str,
         members: Mapping[str, Member],
         targets: Mapping[str, Assignment],
         names_of: Callable[[Member], frozenset[str]],
@@ -101,8 +100,9 @@ class ServerAssignors:
             )
         has_regexes = any(member.topic_regex for member in members.values())
         group = GroupSpec(specs, len(subscriptions) < 2 and not has_regexes)
-        chosen = self._assignors.get(assignor or "", self._default)
-        steps = chosen.assign(group, self._topics.partition_counts(frozenset().union(*subscriptions)))
+        steps = self._assignors[assignor].assign(
+            group, self._topics.partition_counts(frozenset().union(*subscriptions))
+        )
         while True:
             try:
                 next(steps)

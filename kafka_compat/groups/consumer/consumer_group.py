@@ -17,7 +17,6 @@ Rules
 Every response shows the current state, and therefore waits until this state is committed.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -47,7 +46,7 @@ from kafka_compat.groups.consumer.records import (
     TargetMetadata,
     TargetMetadataRecord,
 )
-from kafka_compat.groups.consumer.state import GroupState, preferred
+from kafka_compat.groups.consumer.state import GroupState
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
 
 if TYPE_CHECKING:
@@ -91,14 +90,13 @@ class Assign(Protocol):
 
     def __call__(
         self,
-        assignor: str | None,
+        assignor: str,
         members: Mapping[str, Member],
         targets: "Mapping[str, Assignment]",
         names_of: Callable[[Member], frozenset[str]],
     ) -> "TargetAssignment":
-        """Return the target assignment of a group, in the order of its records. `assignor` is None if the
-        members have no preference, `targets` is the former assignment, and `names_of` returns all topics to
-        which a member subscribes.
+        """Return the target assignment of a group, in the order of its records. `targets` is the former
+        assignment, and `names_of` returns all topics to which a member subscribes.
         """
 
 
@@ -160,18 +158,20 @@ class ConsumerGroup:
             records.append(MemberMetadataRecord(self.group_id, updated.member_id, updated))
         members[updated.member_id] = updated
         group_epoch = self._next_epoch(former, updated, members, records)
-        target_epoch, target = self._target(group_epoch, members, updated, now, records)
+        target_epoch, target = self._target(group_epoch, members, former, updated, now, records)
         after = reconciled(
             updated,
             target_epoch,
             target,
             self._topic_ids(updated) if updated.topic_names != former.topic_names else None,
             request.owned,
-            lambda topic_id, partition: self.state.owner(topic_id, partition) is not None,
+            lambda topic_id, partition: (
+                self.state.owner(topic_id, partition) not in (None, updated.member_id)
+            ),
         )
-        if after is not updated:
+        if after != updated:
             records.append(current_assignment_record(self.group_id, after))
-        self._set_timers(after, after is not updated, now)
+        self._set_timers(after, after != updated, now)
         assignment: PartitionEpochs | None = None
         if (
             request.is_full
@@ -215,7 +215,7 @@ class ConsumerGroup:
         if not joins:
             _check_instance(member, request)
             _check_epoch(member, request)
-        elif member.member_id != request.member_id:
+        elif request.instance_id is not None:
             return self._return_static(member, request, members, records)
         return member
 
@@ -269,7 +269,7 @@ class ConsumerGroup:
         """Return the group epoch after this heartbeat, and add its record if it is a new one."""
         state = self.state
         rises = updated.topic_names != former.topic_names or (
-            preferred(_votes(members)) != preferred(state.assignors)
+            self._assignor_after(former, updated) != (state.votes.preferred or self._common.assignors[0])
         )
         metadata = state.metadata.current
         if not rises and not self._must_compare_hash and metadata is not None:
@@ -288,6 +288,7 @@ class ConsumerGroup:
         self,
         group_epoch: int,
         members: Mapping[str, Member],
+        former: Member,
         member: Member,
         now: Now,
         records: list[ConsumerRecord],
@@ -302,12 +303,18 @@ class ConsumerGroup:
         if member.instance_id is not None:
             # The target assignment of a static member that has returned is still stored under its former ID.
             targets[member.member_id] = state.target_of(member.member_id, member.instance_id)
-        computed = self._common.assign(preferred(_votes(members)), members, targets, self._names_of)
+        computed = self._common.assign(self._assignor_after(former, member), members, targets, self._names_of)
         for member_id, assignment in computed.items():
             if assignment != state.targets.current.get(member_id):
                 records.append(TargetAssignmentRecord(self.group_id, member_id, assignment))
         records.append(TargetMetadataRecord(self.group_id, TargetMetadata(group_epoch, now.wall_ms)))
         return group_epoch, computed.get(member.member_id, {})
+
+    def _assignor_after(self, former: Member, updated: Member) -> str:
+        """Return the assignor that most members prefer after this change, or the default."""
+        votes = self.state.votes
+        preferred = votes.preferred_after(former.server_assignor, updated.server_assignor)
+        return preferred or self._common.assignors[0]
 
     def _names_of(self, member: Member) -> frozenset[str]:
         """Return all topics to which a member subscribes."""
@@ -473,12 +480,6 @@ def current_assignment_record(group_id: str, member: Member) -> CurrentAssignmen
 
 def _failed(error: ErrorCode) -> HeartbeatResult:
     return HeartbeatResult(_STORE_ERRORS.get(error, error))
-
-
-def _votes(members: Mapping[str, Member]) -> Counter[str]:
-    return Counter(
-        member.server_assignor for member in members.values() if member.server_assignor is not None
-    )
 
 
 def _unknown(member_id: str) -> HeartbeatError:

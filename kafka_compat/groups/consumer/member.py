@@ -62,7 +62,5 @@ class Member(NamedTuple):
         return self.state is MemberState.STABLE and self.epoch == epoch
 
     def at_epoch(self, epoch: int) -> "Member":
-        """Return the member with a new epoch. The previous epoch changes only if the epoch does."""
-        if epoch == self.epoch:
-            return self
+        """Return the member with a new epoch, which may be the same one."""
         return self._replace(epoch=epoch, previous_epoch=self.epoch)

@@ -40,18 +40,13 @@ def reconciled(
     if member.state is MemberState.UNREVOKED_PARTITIONS:
         if _owns_any(owned, member.pending_revocation):
             return _without_unsubscribed(member, subscribed_topic_ids)
-        # If there are more partitions to revoke, the member learns from a new epoch that it may go on.
-        unrevoked = member.at_epoch(member.epoch + 1)
     elif member.state is MemberState.STABLE and member.epoch == target_epoch:
         return _without_unsubscribed(member, subscribed_topic_ids, owned)
-    else:
-        unrevoked = member
-    return _next(member, unrevoked, target_epoch, target, subscribed_topic_ids, owned, is_owned_by_other)
+    return _next(member, target_epoch, target, subscribed_topic_ids, owned, is_owned_by_other)
 
 
 def _next(
     member: Member,
-    unrevoked: Member,
     target_epoch: int,
     target: "Assignment",
     subscribed_topic_ids: "Set[UUID] | None",
@@ -82,7 +77,7 @@ def _next(
             else:
                 added.setdefault(topic_id, {})[partition] = target_epoch
     if revoked and _owns_any(owned, revoked):
-        return unrevoked._replace(
+        return member.at_epoch(member.epoch)._replace(
             state=MemberState.UNREVOKED_PARTITIONS, assigned=kept, pending_revocation=revoked
         )
     for topic_id, partitions in added.items():

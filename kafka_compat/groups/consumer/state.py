@@ -5,7 +5,7 @@ Only `replay` changes it. The timeline values also show the committed state, whi
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -26,6 +26,7 @@ from kafka_compat.groups.consumer.records import (
     TargetMetadata,
     TargetMetadataRecord,
 )
+from kafka_compat.groups.consumer.votes import AssignorVotes
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -67,7 +68,10 @@ class View(NamedTuple):
 
     @property
     def preferred_assignor(self) -> str | None:
-        return preferred(Counter(_assignors(self.members.values())))
+        votes = AssignorVotes()
+        for member in self.members.values():
+            votes.change(None, member.server_assignor)
+        return votes.preferred
 
 
 class GroupState:
@@ -89,8 +93,8 @@ class GroupState:
         """Number of members that subscribe to a topic by name."""
         self.regex_subscribers: Counter[str] = Counter()
         """Number of members that subscribe by a regular expression."""
-        self.assignors: Counter[str] = Counter()
-        """Number of members that prefer an assignor."""
+        self.votes = AssignorVotes()
+        """The assignors that the members prefer."""
         self.classic_members = 0
         self.classic_protocols: Counter[str] = Counter()
         """Number of classic members that support a protocol."""
@@ -190,6 +194,10 @@ class GroupState:
 
     def _put(self, member_id: str, member: Member | None) -> None:
         former = self.members.current.get(member_id)
+        self.votes.change(
+            None if former is None else former.server_assignor,
+            None if member is None else member.server_assignor,
+        )
         if former is not None:
             self._count(former, -1)
             self._disown(former.assigned, member_id)
@@ -213,8 +221,6 @@ class GroupState:
             _add(self.subscribers, name, change)
         if member.topic_regex:
             _add(self.regex_subscribers, member.topic_regex, change)
-        if member.server_assignor is not None:
-            _add(self.assignors, member.server_assignor, change)
         if member.classic is not None:
             self.classic_members += change
             for name, _ in member.classic.protocols:
@@ -234,15 +240,6 @@ class GroupState:
                     del owners[partition]
             if not owners:
                 self.owners.pop(topic_id, None)
-
-
-def _assignors(members: Iterable[Member]) -> list[str]:
-    return [member.server_assignor for member in members if member.server_assignor is not None]
-
-
-def preferred(votes: Mapping[str, int]) -> str | None:
-    """Return the assignor with the most votes, or None if there are none."""
-    return max(votes, key=votes.__getitem__, default=None)
 
 
 def _add(counts: Counter[str], name: str, change: int) -> None:

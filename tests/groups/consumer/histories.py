@@ -1,0 +1,320 @@
+"""Random histories of a consumer group, played on Apache Kafka and on our coordinator in memory.
+
+Our coordinator gets the topic IDs of Apache Kafka, because assignors break ties by ID. Both use an assignment
+interval of 0, so that a history does not depend on time.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from kafka_compat.coordinator_runtime.partitioning import shard_of
+from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.consumer.consumer_group import ConsumerGroupSettings
+from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
+from kafka_compat.groups.coordinator import GroupCoordinator
+from kafka_compat.groups.records import decode_record
+from kafka_compat.groups.requests import Commit, OffsetAndMetadata, PartitionErrors
+from kafka_compat.groups.settings import GroupSettings
+from kafka_compat.metadata.cache import MetadataCache, PartitionMetadata, TopicMetadata
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.conformance.wire import CLIENT_ID, Connection
+from tests.groups.consumer.topics import groups_of
+from tests.groups.memory import ManualScheduler, MemoryLog
+from tests.support.process import wait_until
+from tests.support.steps import result_of
+
+Plain = dict[str, Any]
+MAX_SIZE = 4
+SETTINGS = {
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.max.size": str(MAX_SIZE),
+    "group.coordinator.append.linger.ms": "0",
+}
+
+
+class Theirs:
+    """A group on Apache Kafka."""
+
+    def __init__(self, connection: Connection, group: str) -> None:
+        self._connection = connection
+        self._group = group
+
+    def wait_ready(self) -> None:
+        """Wait until the broker coordinates the group."""
+        key = {"key_type": 0, "coordinator_keys": [self._group]}
+        self._connection.ask(ApiKey.FIND_COORDINATOR, 6, key)
+        not_found = ErrorCode.GROUP_ID_NOT_FOUND
+        wait_until(lambda: self.describe()["error_code"] == not_found, 60, "the coordinator of the group")
+
+    def create(self, topics: dict[str, int]) -> dict[str, UUID]:
+        """Create topics with numbers of partitions, and return their IDs."""
+        asked = [
+            {"name": name, "num_partitions": count, "replication_factor": 1} for name, count in topics.items()
+        ]
+        done = self._connection.ask(ApiKey.CREATE_TOPICS, 7, {"topics": asked, "timeout_ms": 30_000})
+        assert [topic["error_code"] for topic in done["topics"]] == [0] * len(topics)
+        wait_until(lambda: self._knows(list(topics)), 30, "the new topics")
+        return {topic["name"]: topic["topic_id"] for topic in done["topics"]}
+
+    def _knows(self, topics: list[str]) -> bool:
+        """Return whether the coordinator knows the topics, by a group in the same partition."""
+        probe = next(
+            name
+            for name in (f"{self._group}-probe-{number}" for number in count())
+            if shard_of(name, 50) == shard_of(self._group, 50)
+        )
+        join = {
+            "group_id": probe,
+            "member_id": "probe",
+            "member_epoch": 0,
+            "rebalance_timeout_ms": 60_000,
+            "subscribed_topic_names": topics,
+            "topic_partitions": [],
+        }
+        joined = self._connection.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, join)
+        leave = {"group_id": probe, "member_id": "probe", "member_epoch": -1}
+        self._connection.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, leave)
+        return len(joined["assignment"]["topic_partitions"]) == len(topics)
+
+    def heartbeat(self, request: Plain) -> Plain:
+        return self._connection.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, {"group_id": self._group, **request})
+
+    def describe(self) -> Plain:
+        request = {"group_ids": [self._group]}
+        found: Plain = self._connection.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, request)["groups"][0]
+        return found
+
+    def commit(self, member_id: str, epoch: int, partitions: list[tuple[str, int]]) -> list[int]:
+        topics: dict[str, list[Plain]] = {}
+        for topic, partition in partitions:
+            topics.setdefault(topic, []).append({"partition_index": partition, "committed_offset": 5})
+        request = {
+            "group_id": self._group,
+            "generation_id_or_member_epoch": epoch,
+            "member_id": member_id,
+            "topics": [{"name": name, "partitions": wanted} for name, wanted in topics.items()],
+        }
+        done = self._connection.ask(ApiKey.OFFSET_COMMIT, 9, request)
+        return [partition["error_code"] for topic in done["topics"] for partition in topic["partitions"]]
+
+
+class Ours:
+    """The same group on our coordinator."""
+
+    def __init__(self, group: str, topics: dict[str, int], ids: dict[str, UUID]) -> None:
+        self._group = group
+        self.metadata = MetadataCache("cluster", 1)
+        for name, count in topics.items():
+            partitions = tuple(PartitionMetadata(each, 1, 0, (1,), (1,)) for each in range(count))
+            self.metadata.put_topic(TopicMetadata(name, ids[name], partitions))
+        self._names = {topic_id: name for name, topic_id in ids.items()}
+        self.log = MemoryLog(shard_count=1)
+        self.scheduler = ManualScheduler()
+        self._coordinator = GroupCoordinator(
+            coordinator_log=self.log,
+            scheduler=self.scheduler,
+            settings=GroupSettings(),
+            now_ms=lambda: 1_700_000_000_000 + self.scheduler.now_ms,
+            partition_exists=lambda topic, partition: self.metadata.partition(topic, partition) is not None,
+            consumer_groups=groups_of(
+                self.metadata, ConsumerGroupSettings(assignment_interval_ms=0), MAX_SIZE
+            ),
+        )
+        self._coordinator.load(0)
+
+    def heartbeat(self, request: Plain) -> Plain:
+        answers: list[HeartbeatResult] = []
+        names, owned = request.get("subscribed_topic_names"), request.get("topic_partitions")
+        heartbeat = Heartbeat(
+            member_id=request["member_id"],
+            member_epoch=request["member_epoch"],
+            client_id=CLIENT_ID,
+            client_host="/127.0.0.1",
+            instance_id=request.get("instance_id"),
+            rebalance_timeout_ms=request.get("rebalance_timeout_ms", -1),
+            topic_names=None if names is None else tuple(names),
+            server_assignor=request.get("server_assignor"),
+            owned=None if owned is None else {each["topic_id"]: each["partitions"] for each in owned},
+        )
+        self._coordinator.consumer_heartbeat(self._group, heartbeat, answers.append)
+        (answer,) = answers
+        assignment = answer.assignment
+        return {
+            "error_code": answer.error,
+            "member_id": answer.member_id,
+            "member_epoch": answer.member_epoch,
+            "heartbeat_interval_ms": answer.heartbeat_interval_ms,
+            "assignment": None
+            if assignment is None
+            else {
+                "topic_partitions": [
+                    {"topic_id": topic_id, "partitions": list(partitions)}
+                    for topic_id, partitions in assignment.items()
+                ]
+            },
+        }
+
+    def describe(self) -> Plain:
+        error, view = self._coordinator.describe_consumer_group(self._group)
+        if view is None:
+            return {"error_code": error}
+        members = []
+        for member in view.members.values():
+            held: dict[UUID, list[int]] = {}
+            for partitions in (member.assigned, member.pending_revocation):
+                for topic_id, numbers in partitions.items():
+                    held.setdefault(topic_id, []).extend(numbers)
+            members.append(
+                {
+                    "member_id": member.member_id,
+                    "member_epoch": member.epoch,
+                    "subscribed_topic_names": list(member.topic_names),
+                    "assignment": held,
+                    "target_assignment": view.targets.get(member.member_id, {}),
+                }
+            )
+        return {
+            "error_code": error,
+            "group_state": str(view.state),
+            "group_epoch": view.epoch,
+            "assignment_epoch": view.target_epoch,
+            "assignor_name": view.preferred_assignor or self._coordinator.default_assignor,
+            "members": members,
+        }
+
+    def commit(self, member_id: str, epoch: int, partitions: list[tuple[str, int]]) -> list[int]:
+        answers: list[PartitionErrors] = []
+        value = OffsetAndMetadata(5, -1, "", 1, -1)
+        commit = Commit(epoch, member_id, None, dict.fromkeys(partitions, value))
+        result_of(self._coordinator.commit_offsets(self._group, commit, answers.append))
+        (errors,) = answers
+        return [errors[partition] for partition in partitions]
+
+    def records(self) -> list[object]:
+        """Return the decoded records of the log."""
+        return [
+            decode_record(key, value) for batch in self.log.batches.get(0, []) for key, value in batch.records
+        ]
+
+
+def comparable(answer: Plain) -> Plain:
+    """Return a heartbeat's response without the message and the order of partitions."""
+    assignment = answer["assignment"]
+    shown: Plain = {
+        name: answer[name] for name in ("error_code", "member_id", "member_epoch", "heartbeat_interval_ms")
+    }
+    shown["assignment"] = None if assignment is None else _sorted(assignment["topic_partitions"])
+    return shown
+
+
+def comparable_description(group: Plain) -> Plain:
+    """Return a description without messages, clients and order."""
+    if group["error_code"]:
+        return {"error_code": group["error_code"]}
+    names = ("error_code", "group_state", "group_epoch", "assignment_epoch", "assignor_name")
+    shown: Plain = {name: group[name] for name in names}
+    members = []
+    for member in group["members"]:
+        kept: Plain = {name: member[name] for name in ("member_id", "member_epoch")}
+        kept["topics"] = sorted(member["subscribed_topic_names"])
+        for name in ("assignment", "target_assignment"):
+            found = member[name]
+            if "topic_partitions" in found:
+                kept[name] = _sorted(found["topic_partitions"])
+            else:
+                kept[name] = _sorted({"topic_id": key, "partitions": found[key]} for key in found)
+        members.append(kept)
+    shown["members"] = sorted(members, key=lambda member: str(member["member_id"]))
+    return shown
+
+
+def _sorted(topics: Any) -> list[tuple[str, list[int]]]:
+    return sorted((str(each["topic_id"]), sorted(each["partitions"])) for each in topics)
+
+
+class Member:
+    """What a client knows of its membership."""
+
+    def __init__(self, member_id: str, instance_id: str | None) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.epoch = 0
+        self.last_epoch = 0
+        self.assigned: list[Plain] = []
+
+
+def steps(seed: int, topics: list[str]) -> Iterator[tuple[str, Member, Plain]]:
+    """Yield the requests of a history: what the member does, the member, and the fields of the heartbeat.
+    The caller updates the member with the response.
+    """
+    choose = random.Random(seed)
+    members = [
+        Member(
+            f"member-{seed}-{number}-{choose.randrange(1000)}", f"instance-{number}" if number < 2 else None
+        )
+        for number in range(6)
+    ]
+    returns = 0
+    for _ in range(choose.randint(10, 60)):
+        member = choose.choice(members)
+        common: Plain = {"member_id": member.member_id, "instance_id": member.instance_id}
+        names = choose.sample(topics, choose.randint(1, len(topics)))
+        join = {
+            **common,
+            "member_epoch": 0,
+            "rebalance_timeout_ms": 60_000,
+            "subscribed_topic_names": names,
+            "topic_partitions": [],
+        }
+        stay = {**common, "member_epoch": member.epoch}
+        what = choose.choice(
+            ("stay",) * 6
+            + ("acknowledge",) * 10
+            + ("join", "resubscribe", "leave", "old", "future", "assignor")
+        )
+        if not member.epoch or what == "join":
+            if choose.random() < 0.2:
+                join["server_assignor"] = choose.choice(("range", "uniform"))
+            if member.instance_id is not None and not member.epoch and choose.random() < 0.3:
+                returns += 1
+                member.member_id = join["member_id"] = f"returned-{seed}-{returns}"
+            yield "join", member, join
+        elif what == "stay":
+            yield what, member, stay
+        elif what == "acknowledge":
+            yield what, member, {**stay, "topic_partitions": member.assigned}
+        elif what == "resubscribe":
+            yield what, member, {**stay, "subscribed_topic_names": names}
+        elif what == "assignor":
+            yield what, member, {**stay, "server_assignor": choose.choice(("range", "uniform", "none"))}
+        elif what == "leave":
+            epoch = -2 if member.instance_id is not None and choose.random() < 0.6 else -1
+            yield what, member, {**common, "member_epoch": epoch}
+        elif what == "old":
+            yield (
+                what,
+                member,
+                {**stay, "member_epoch": member.last_epoch, "topic_partitions": member.assigned},
+            )
+        else:
+            yield what, member, {**stay, "member_epoch": member.epoch + choose.randint(1, 3)}
+
+
+def learn(member: Member, what: str, answer: Plain) -> None:
+    """Update the member with a response."""
+    if answer["error_code"]:
+        if what not in ("future", "old", "assignor"):
+            member.epoch = 0
+        return
+    if answer["member_epoch"] <= 0:
+        member.epoch = 0
+        return
+    if answer["member_epoch"] != member.epoch:
+        member.last_epoch, member.epoch = member.epoch, answer["member_epoch"]
+    if answer["assignment"] is not None:
+        member.assigned = answer["assignment"]["topic_partitions"]
