@@ -287,7 +287,7 @@ class Membership:
                     self._peering.apply_settings()
             elif change.topic is not None:
                 self.service.topic_settings_changed(change.topic)
-            else:
+            elif change.is_of_broker:
                 self._unclean_default_changed()
 
     async def _settings_changed(self, entity_path: str) -> None:
@@ -299,6 +299,8 @@ class Membership:
         elif kind == "brokers" and name in (str(config.broker_id), znodes.DEFAULT_ENTITY):
             await self._context.dynamic_settings.reload()
             self._unclean_default_changed()
+        elif kind == "groups":
+            await self._context.group_configs.reread(name)
         elif kind in ("users", "clients", "ips"):
             await self._context.entity_changes.tell(entity_path)
 
