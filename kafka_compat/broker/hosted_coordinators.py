@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from kafka_compat.lazy import Lazy
+from kafka_compat.metadata.features import TRANSACTION_VERSION
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
@@ -78,6 +79,13 @@ class HostedCoordinators:
         if groups is not None:
             for topic in delta.deleted:
                 groups.forget_partitions([(topic.name, each.partition) for each in topic.partitions])
+        transactions = self.transactions.made
+        if transactions is not None and delta.features_changed:
+            transactions.set_transaction_version(self._transaction_version)
+
+    @property
+    def _transaction_version(self) -> int:
+        return self._context.metadata.feature_level(TRANSACTION_VERSION)
 
     def _scheduler(self) -> Scheduler:
         if self._given_scheduler is not None:
@@ -119,6 +127,7 @@ class HostedCoordinators:
             settings=transaction_settings(config),
             now_ms=clock.now_ms,
         )
+        transactions.set_transaction_version(self._transaction_version)
         transactions.start()
         return transactions
 
