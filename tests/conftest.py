@@ -129,8 +129,8 @@ def broker(start_broker: StartBroker) -> KafkaCompatBroker:
 
 @pytest.fixture(scope="session")
 def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCompatBroker]:
-    """A kafka-compat broker for all tests that do not stop it or count its topics. As in Kafka 3.9, with which
-    most tests compare it, transaction.version is 0.
+    """A kafka-compat broker for all tests that do not stop it or count its topics. Its transaction.version is
+    0, because most tests compare it with Kafka 3.9.
     """
     settings = {**IMPATIENT, "kafka.compat.transaction.version": "0"}
     server = KafkaCompatBroker(tmp_path_factory.mktemp("kafka-compat"), settings)

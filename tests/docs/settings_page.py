@@ -147,8 +147,8 @@ def page() -> str:
             _counts(topic_keys().values(), broker=False),
             _table(sorted(topic_keys().values()), broker=False),
             "## Groups\n",
-            "These settings override the broker's settings for one group. A value outside the broker's limits",
-            "(`group.consumer.min.…` and `group.consumer.max.…`) is rejected.\n",
+            "These settings override the broker's settings for one group. A value outside the broker's",
+            "limits (`group.consumer.min.…` and `group.consumer.max.…`) is rejected.\n",
             "```sh\nkafka-compat configs --bootstrap-server 127.0.0.1:9092 --alter --entity-type groups \\\n"
             "    --entity-name readers --add-config consumer.session.timeout.ms=50000\n```\n",
             _table(sorted(group_keys().values()), broker=False),
