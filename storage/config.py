@@ -33,6 +33,8 @@ class LogConfig(NamedTuple):
     message_timestamp_before_max_ms: int = LONG_MAX
     message_timestamp_after_max_ms: int = LONG_MAX
     compression_type: str = "producer"
+    compression_level: int | None = None
+    """The level of the codec in `compression_type`, or None for the codec's default level (KIP-390)."""
     message_downconversion_enable: bool = True
     """Whether records are converted to an older format for consumers that use Fetch versions 0 to 3."""
     validate_records: bool = True

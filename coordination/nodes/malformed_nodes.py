@@ -13,6 +13,8 @@ NO_VERSION = -1
 """The version to pass to `report` if the name of a node is invalid."""
 
 MALFORMED_SETTINGS = "the topic keeps its previous settings, and none of its records are deleted"
+MALFORMED_GROUP = "the group keeps its previous settings"
+MALFORMED_FEATURE_LEVELS = "the feature levels stay unchanged"
 MALFORMED_FEATURES = "no features are treated as finalized"
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 
+INT16_MAX: Final = 2**15 - 1
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 

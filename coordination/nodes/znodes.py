@@ -13,7 +13,14 @@ from urllib.parse import quote, unquote
 
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, PartitionState, TopicState
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
-from kafka_compat.coordination.nodes.node_json import INT32_MAX, INT64_MAX, NodeObject, encode_json, is_number
+from kafka_compat.coordination.nodes.node_json import (
+    INT16_MAX,
+    INT32_MAX,
+    INT64_MAX,
+    NodeObject,
+    encode_json,
+    is_number,
+)
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -37,6 +44,8 @@ PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 FEATURE = "/feature"
 CONSUMERS = "/consumers"
 CLIENT_METRICS = "/config/client-metrics"
+GROUPS = "/config/groups"
+FEATURE_LEVELS = "/kafka_compat/feature_levels"
 
 #: The parent nodes that Kafka creates at startup.
 PERSISTENT_PATHS = (
@@ -120,7 +129,7 @@ def partition_state_path(topic: str, partition: int) -> str:
 
 
 def config_path(entity_type: str, entity: str) -> str:
-    """Return the path /config/TYPE/NAME. TYPE is topics, brokers, users, clients or ips."""
+    """Return the path /config/TYPE/NAME. TYPE is topics, brokers, groups, users, clients or ips."""
     return f"/config/{entity_type}/{entity}"
 
 
@@ -409,6 +418,17 @@ def decode_feature(data: bytes | None) -> tuple[bool, dict[str, int]]:
     return values.integer("status", 0) == 1, levels
 
 
+def encode_feature_levels(levels: Mapping[str, int]) -> bytes:
+    """Encode /kafka_compat/feature_levels. Kafka does not read this node."""
+    return encode_json({"version": 1, "levels": dict(levels)})
+
+
+def decode_feature_levels(data: bytes | None) -> dict[str, int]:
+    """Decode /kafka_compat/feature_levels, the feature levels that an operator has set."""
+    levels = NodeObject.parse(FEATURE_LEVELS, data).object("levels")
+    return {name: levels.integer(name, high=INT16_MAX) for name in levels}
+
+
 def encode_topic_id(topic_id: "UUID") -> str:
     """Encode a topic ID as in Kafka: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
@@ -443,6 +463,11 @@ def _bracketed(host: str) -> str:
 def node_name(name: str | None) -> str:
     """Return the node name of an entity, or of the default entity if `name` is None."""
     return DEFAULT_ENTITY if name is None else quote(name, safe="").replace("~", "%7E")
+
+
+def resource_node_name(name: str) -> str:
+    """Return the node name of a group or client-metrics resource, which may have any name, such as `..`."""
+    return node_name(name).replace(".", "%2E")
 
 
 def entity_name(node: str) -> str | None:

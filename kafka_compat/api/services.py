@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kafka_compat.long_work import LongWork
     from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache
     from kafka_compat.metadata.config_manager import ConfigManager
+    from kafka_compat.metadata.group_configs import GroupConfigManager
     from kafka_compat.metadata.producer_ids import ProducerIds
     from kafka_compat.protocol.api_keys import ApiKey
     from kafka_compat.quotas.client_quota_manager import Enforcement
@@ -78,7 +79,10 @@ class Services(Protocol):
 
     @property
     def configs(self) -> ConfigManager:
-        """Settings of topics, brokers and loggers."""
+        """Settings of topics, brokers, groups and loggers."""
+
+    group_configs: GroupConfigManager
+    """The effective settings of groups."""
 
     @property
     def fetch_sessions(self) -> FetchSessionCache: ...

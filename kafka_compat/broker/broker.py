@@ -33,6 +33,7 @@ from kafka_compat.lazy import Lazy
 from kafka_compat.long_work import LongWork
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.dynamic_settings import DynamicSettings
+from kafka_compat.metadata.group_configs import GroupConfigManager
 from kafka_compat.metadata.topic_overrides import TopicOverrides
 from kafka_compat.network.admission import UNLIMITED, Limits, bound
 from kafka_compat.network.dispatch import Dispatcher
@@ -185,6 +186,7 @@ class Broker:
             await membership.follow_settings()
             await context.dynamic_settings.load()
             await membership.topic_settings.read_all()
+            await context.group_configs.read_all()
             await services.read_delegation_tokens()
             if entrances is not None:
                 entrances.delegation_tokens = services.delegation_tokens
@@ -297,6 +299,7 @@ class Broker:
             flusher=Flusher(loop),
             dynamic_settings=DynamicSettings(self.config, stored.store, metadata),
             topic_overrides=overrides,
+            group_configs=GroupConfigManager(self.config, stored.store, metadata.feed),
             leaderships=self._leaderships,
             long_work=LongWork(loop),
             call_soon=loop.call_soon,

@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from kafka_compat.lazy import Lazy
+from kafka_compat.metadata.features import TRANSACTION_VERSION
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
@@ -81,6 +82,13 @@ class HostedCoordinators:
             changed = [topic.name for topic in (*delta.created, *delta.grown, *delta.deleted)]
             if changed:
                 groups.topics_changed(changed)
+        transactions = self.transactions.made
+        if transactions is not None and delta.features_changed:
+            transactions.set_transaction_version(self._transaction_version)
+
+    @property
+    def _transaction_version(self) -> int:
+        return self._context.metadata.feature_level(TRANSACTION_VERSION)
 
     def _scheduler(self) -> Scheduler:
         if self._given_scheduler is not None:
@@ -90,18 +98,17 @@ class HostedCoordinators:
         return LoopScheduler(self._loop)
 
     def _make_groups(self) -> GroupCoordinator:
+        from kafka_compat.config.group import consumer_group_limits
         from kafka_compat.coordinator_runtime.partition_log import PartitionCoordinatorLog
-        from kafka_compat.groups.consumer.assignors.range import RangeAssignor
-        from kafka_compat.groups.consumer.assignors.uniform import UniformAssignor
         from kafka_compat.groups.consumer.cluster_topics import ClusterTopics, ServerAssignors
-        from kafka_compat.groups.consumer.consumer_group import ConsumerGroups, ConsumerGroupSettings
+        from kafka_compat.groups.consumer.consumer_group import ConsumerGroups
         from kafka_compat.groups.coordinator import GroupCoordinator
         from kafka_compat.groups.settings import group_settings
         from kafka_compat.storage.records.kinds import CompressionType
 
         config, clock, metadata = self._context.config, self._context.clock, self._context.metadata
         topics = ClusterTopics(metadata)
-        assignors = ServerAssignors((UniformAssignor(), RangeAssignor()), topics)
+        assignors = ServerAssignors(topics)
         codec = CompressionType(config.int("offsets.topic.compression.codec"))
         groups = GroupCoordinator(
             coordinator_log=PartitionCoordinatorLog(self._replicas, metadata, clock, codec),
@@ -110,7 +117,7 @@ class HostedCoordinators:
             now_ms=clock.now_ms,
             partition_exists=lambda topic, partition: metadata.partition(topic, partition) is not None,
             consumer_groups=ConsumerGroups(
-                topics, assignors.assign, lambda _: ConsumerGroupSettings(), assignors.names, 2**31 - 1
+                topics, assignors.assign, self._context.group_configs.consumer, consumer_group_limits(config)
             ),
         )
         groups.start()
@@ -131,6 +138,7 @@ class HostedCoordinators:
             settings=transaction_settings(config),
             now_ms=clock.now_ms,
         )
+        transactions.set_transaction_version(self._transaction_version)
         transactions.start()
         return transactions
 

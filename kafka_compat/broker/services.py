@@ -58,6 +58,7 @@ class BrokerServices:
         self.log_dirs = context.log_dirs
         self.flusher = context.flusher
         self._dynamic_settings = context.dynamic_settings
+        self.group_configs = context.group_configs
         self.long_work = context.long_work
         self.replicas = membership.replicas
         self.topics = membership.topics

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kafka_compat.long_work import LongWork
     from kafka_compat.metadata.cache import MetadataCache
     from kafka_compat.metadata.dynamic_settings import DynamicSettings
+    from kafka_compat.metadata.group_configs import GroupConfigManager
     from kafka_compat.metadata.topic_overrides import TopicOverrides
     from kafka_compat.replication.counts import Counts
     from kafka_compat.replication.flusher import Flusher
@@ -61,6 +62,7 @@ class BrokerContext:
         flusher: Flusher,
         dynamic_settings: DynamicSettings,
         topic_overrides: TopicOverrides,
+        group_configs: GroupConfigManager,
         leaderships: Leaderships,
         long_work: LongWork,
         call_soon: CallSoon,
@@ -77,6 +79,7 @@ class BrokerContext:
         self.flusher = flusher
         self.dynamic_settings = dynamic_settings
         self.topic_overrides = topic_overrides
+        self.group_configs = group_configs
         self.leaderships = leaderships
         self.long_work = long_work
         self.call_soon = call_soon

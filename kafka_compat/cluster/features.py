@@ -1,27 +1,45 @@
-"""Finalized features of the cluster (KIP-584), in the node /feature, as in Kafka 3.9 with ZooKeeper.
+"""Finalized features of the cluster (KIP-584).
 
-The controller creates the node, and ApiVersions reports the node's version as the epoch. Neither Kafka 3.9
-with ZooKeeper nor this broker has features that can be finalized. If the node contains a feature, another
-program has written it, and a broker that does not support the feature must not join the cluster.
+The levels that an operator has set are in the node /kafka_compat/feature_levels. They are not in /feature,
+because a Kafka 3.9 broker shuts down if that node contains a feature that it does not support. In a cluster,
+the controller creates /feature, as in Kafka 3.9 with ZooKeeper. If /feature contains a feature, another
+program has written it, and the broker must not join the cluster.
+
+ApiVersions reports an epoch that increases with each change of either node, because clients ignore features
+with an older epoch.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kafka_compat.coordination.nodes import malformed_nodes, znodes
-from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
+from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import Event, MetadataStore, MetadataStoreError
-from kafka_compat.metadata.cache import MetadataCache
+from kafka_compat.error_mapping import store_errors_mapped
+from kafka_compat.metadata.features import (
+    FeatureUpdate,
+    check_updates,
+    effective_levels,
+    unsupported_levels,
+)
 from kafka_compat.tasks import Background, CannotGoOn, OnFailure, Tasks
+
+if TYPE_CHECKING:
+    from kafka_compat.config import BrokerConfig
+    from kafka_compat.metadata.cache import MetadataCache
 
 log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
-FAILURE_PAUSE_S = 1.0
 NO_EPOCH = -1
+
+Watch = Callable[[Event], None]
+PeerLevels = Callable[[], Awaitable[Mapping[int, Mapping[str, int]]]]
+"""A function that returns the highest levels that each other broker supports. Raises KafkaError."""
 
 
 class UnsupportedFeatures(CannotGoOn):
@@ -29,19 +47,30 @@ class UnsupportedFeatures(CannotGoOn):
 
 
 class FinalizedFeatures:
-    """A watcher of /feature that shuts down the broker if the node contains enabled features."""
+    """The finalized features: a watcher of their nodes, which shuts down the broker if it does not support
+    them, and the controller's changes.
+    """
 
     def __init__(
-        self, tasks: Tasks, metadata: MetadataCache, malformed: MalformedNodes | None = None
+        self,
+        tasks: Tasks,
+        config: "BrokerConfig",
+        metadata: "MetadataCache",
+        malformed: MalformedNodes,
+        *,
+        peer_levels: PeerLevels | None = None,
     ) -> None:
+        """`peer_levels` is None if the broker is standalone. It then does not read /feature."""
         self._tasks = tasks
+        self._config = config
         self._metadata = metadata
-        self._malformed = malformed or MalformedNodes()
+        self._malformed = malformed
+        self._peer_levels = peer_levels
         self._following: Background | None = None
 
     async def start(self, store: MetadataStore) -> None:
-        """Watch the node in this session. Raises UnsupportedFeatures if it contains enabled features."""
-        await self._read(store, lambda _: None)
+        """Watch the nodes in this session. Raises UnsupportedFeatures or MetadataStoreError."""
+        await self.read(store)
         self._following = self._tasks.spawn(
             "watching the finalized features", partial(self._follow, store), OnFailure.RESTART
         )
@@ -58,7 +87,7 @@ class FinalizedFeatures:
                 changed.set()
 
             try:
-                await self._read(store, tell)
+                await self.read(store, tell)
                 await changed.wait()
             except stores.SessionExpired:
                 return
@@ -66,12 +95,20 @@ class FinalizedFeatures:
                 log.info("Could not read the finalized features: %r; retrying", error)
                 await asyncio.sleep(RETRY_S)
 
-    async def _read(self, store: MetadataStore, watch: Callable[[Event], None]) -> None:
+    async def read(self, store: MetadataStore, watch: Watch | None = None) -> None:
+        """Read the features, and publish changes. Raises UnsupportedFeatures or MetadataStoreError."""
+        epoch = 0 if self._peer_levels is None else await self._feature_epoch(store, watch)
+        stored, version = await self._stored(store, watch)
+        unsupported = unsupported_levels(stored)
+        if unsupported:
+            raise UnsupportedFeatures(_problem(znodes.FEATURE_LEVELS, unsupported))
         change = self._metadata.change()
-        change.set_finalized_features_epoch(await self._epoch(store, watch))
+        change.set_features(
+            NO_EPOCH if epoch == NO_EPOCH else epoch + version + 1, effective_levels(self._config, stored)
+        )
         change.publish()
 
-    async def _epoch(self, store: MetadataStore, watch: Callable[[Event], None]) -> int:
+    async def _feature_epoch(self, store: MetadataStore, watch: Watch | None) -> int:
         if await store.exists(znodes.FEATURE, watch) is None:
             return NO_EPOCH
         try:
@@ -80,14 +117,76 @@ class FinalizedFeatures:
             return NO_EPOCH
         try:
             enabled, levels = znodes.decode_feature(data)
-        except malformed_nodes.MalformedNode as error:
+        except MalformedNode as error:
             self._malformed.report(error, stat.version, malformed_nodes.MALFORMED_FEATURES)
             return NO_EPOCH
         if enabled and levels:
-            raise UnsupportedFeatures(_problem(levels))
+            raise UnsupportedFeatures(_problem(znodes.FEATURE, levels))
         return stat.version if enabled else NO_EPOCH
 
+    async def _stored(self, store: MetadataStore, watch: Watch | None) -> tuple[dict[str, int], int]:
+        """Return the levels that an operator has set, and the version of their node, or -1 if it does not
+        exist. If the node is malformed, return the current levels.
+        """
+        if await store.exists(znodes.FEATURE_LEVELS, watch) is None:
+            return {}, -1
+        try:
+            data, stat = await store.get(znodes.FEATURE_LEVELS)
+        except stores.NoNode:
+            return {}, -1
+        try:
+            return znodes.decode_feature_levels(data), stat.version
+        except MalformedNode as error:
+            self._malformed.report(error, stat.version, malformed_nodes.MALFORMED_FEATURE_LEVELS)
+            return dict(self._metadata.feature_levels), stat.version
 
-def _problem(levels: Mapping[str, int]) -> str:
+    async def update(
+        self, store: MetadataStore, updates: Sequence[FeatureUpdate], *, validate_only: bool
+    ) -> None:
+        """Change levels, as the controller. Raises KafkaError if the store fails, or if an update is invalid.
+        No level is then changed.
+        """
+        peers: Mapping[int, Mapping[str, int]] = {}
+        if self._peer_levels is not None and any(update.level > 0 for update in updates):
+            peers = await self._peer_levels()
+        with store_errors_mapped():
+            while not await self._try_update(store, updates, peers, validate_only):
+                log.info("The feature levels have changed; trying again")
+
+    async def _try_update(
+        self,
+        store: MetadataStore,
+        updates: Sequence[FeatureUpdate],
+        peers: Mapping[int, Mapping[str, int]],
+        validate_only: bool,
+    ) -> bool:
+        """Return False if another broker has changed the levels at the same time."""
+        stored, version = await self._stored(store, None)
+        levels = effective_levels(self._config, stored)
+        check_updates(levels, updates, self._metadata.local_id, peers)
+        if validate_only or not updates:
+            return True
+        payload = znodes.encode_feature_levels(stored | {each.feature: each.level for each in updates})
+        try:
+            if version < 0:
+                await store.ensure(znodes.FEATURE_LEVELS.rpartition("/")[0])
+                await store.create(znodes.FEATURE_LEVELS, payload)
+            else:
+                await store.set(znodes.FEATURE_LEVELS, payload, version)
+        except (stores.NodeExists, stores.BadVersion, stores.NoNode):
+            return False
+        for update in updates:
+            if update.level != levels[update.feature]:
+                log.info(
+                    "Changed feature %s from level %d to %d",
+                    update.feature,
+                    levels[update.feature],
+                    update.level,
+                )
+        await self.read(store)
+        return True
+
+
+def _problem(path: str, levels: Mapping[str, int]) -> str:
     named = ", ".join(f"{name} at level {level}" for name, level in sorted(levels.items()))
-    return f"{znodes.FEATURE} has finalized features that this broker does not support: {named}"
+    return f"{path} has finalized features that this broker does not support: {named}"

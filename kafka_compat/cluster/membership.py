@@ -19,13 +19,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka_compat.cluster.controller_service import ControllerService
+from kafka_compat.cluster.features import FinalizedFeatures, UnsupportedFeatures
 from kafka_compat.cluster.first_metadata import FirstMetadata
 from kafka_compat.cluster.topic_settings import TopicSettings
 from kafka_compat.cluster.topics import Topics
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
 from kafka_compat.coordination.store.metadata_store import MetadataStoreError
-from kafka_compat.errors import KafkaError
+from kafka_compat.errors import KafkaError, StartupError
 from kafka_compat.lazy import Lazy
 from kafka_compat.metadata.producer_ids import ProducerIds, claim_block
 from kafka_compat.replication.replica_manager import ReplicaManager
@@ -61,6 +62,7 @@ class Membership:
     replicas: ReplicaManager
     topics: Topics
     topic_settings: TopicSettings
+    features: FinalizedFeatures
     producer_ids: ProducerIds
 
     def __init__(self, source: OwnStore | SharedStore) -> None:
@@ -129,6 +131,9 @@ class Membership:
             lag_time_max_ms=config.int("replica.lag.time.max.ms"),
             quotas=None if peering is None else peering.quotas,
             counts=context.counts,
+        )
+        self.features = (
+            FinalizedFeatures(tasks, config, metadata, malformed) if peering is None else peering.features
         )
         self.topic_settings = TopicSettings(
             context.store, context.topic_overrides, metadata, self.replicas, malformed
@@ -225,8 +230,11 @@ class Membership:
         change = context.metadata.change()
         change.set_brokers({broker.broker_id: BrokerMetadata(broker.broker_id, endpoints, broker.rack)})
         change.set_controller(broker.broker_id)
-        change.set_finalized_features_epoch(0)
         change.publish()
+        try:
+            await self.features.read(context.store)
+        except UnsupportedFeatures as error:
+            raise StartupError(str(error)) from error
         self._first_metadata.received.set()
         self.service.hold(context.store, controller_epoch)
 
@@ -287,7 +295,7 @@ class Membership:
                     self._peering.apply_settings()
             elif change.topic is not None:
                 self.service.topic_settings_changed(change.topic)
-            else:
+            elif change.is_of_broker:
                 self._unclean_default_changed()
 
     async def _settings_changed(self, entity_path: str) -> None:
@@ -299,6 +307,8 @@ class Membership:
         elif kind == "brokers" and name in (str(config.broker_id), znodes.DEFAULT_ENTITY):
             await self._context.dynamic_settings.reload()
             self._unclean_default_changed()
+        elif kind == "groups":
+            await self._context.group_configs.reread(name)
         elif kind in ("users", "clients", "ips"):
             await self._context.entity_changes.tell(entity_path)
 

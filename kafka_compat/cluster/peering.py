@@ -25,14 +25,16 @@ from kafka_compat.cluster.shared_store import ConnectStore, CurrentSession
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, NodeExists
-from kafka_compat.errors import ErrorCode, StartupError, known_code
+from kafka_compat.errors import ErrorCode, KafkaError, StartupError, known_code
 from kafka_compat.lazy import Lazy
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
+from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
 from kafka_compat.protocol.messages.controlled_shutdown import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -56,6 +58,8 @@ log = logging.getLogger(__name__)
 
 FAILURE_PAUSE_S = 1.0
 """Backoff in seconds after an error that an operator must fix, such as a malformed producer ID block."""
+FIRST_VERSION_OF_LEVEL_0 = 4
+"""The first version of ApiVersions that reports features with 0 as the lowest level."""
 TELL_S = 2.0
 """Maximum time in seconds to wait, at shutdown, until brokers have received new leaders from this controller.
 """
@@ -117,12 +121,13 @@ class Peering:
             config.int("controller.socket.timeout.ms"),
             self._security,
         )
+        self.features = FinalizedFeatures(tasks, config, metadata, malformed, peer_levels=self.peer_levels)
         self.config_changes = ConfigChanges(tasks, settings_changed, context.clock.now_ms, malformed)
         self._enrolment = Enrolment(
             self._store,
             connect_store,
             tasks,
-            features=FinalizedFeatures(tasks, metadata, malformed),
+            features=self.features,
             service=service,
             config_changes=self.config_changes,
             now_ms=context.clock.now_ms,
@@ -207,6 +212,27 @@ class Peering:
 
         timeout_ms = self._context.config.int("request.timeout.ms")
         return RemotePartitions(Peers(self.addresses.known, self._client_id, timeout_ms, self._security))
+
+    async def peer_levels(self) -> dict[int, dict[str, int]]:
+        """Return the highest level of each feature that each other live broker supports. Raises KafkaError if
+        a broker does not respond.
+        """
+        request = ApiVersionsRequest(client_software_name="kafka-compat", client_software_version="1")
+        found: dict[int, dict[str, int]] = {}
+        for broker_id in sorted(self._context.metadata.brokers.keys() - {self._context.metadata.local_id}):
+            try:
+                response = await self._peers.client(broker_id).send(
+                    ApiKey.API_VERSIONS, FIRST_VERSION_OF_LEVEL_0, request
+                )
+            except ConnectionError as error:
+                problem = f"Broker {broker_id} did not report the features that it supports: {error}"
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, problem) from error
+            except MalformedRequest:
+                # A broker that does not know this version responds with version 0, without features.
+                found[broker_id] = {}
+            else:
+                found[broker_id] = {each.name: each.max_version for each in response.supported_features}
+        return found
 
     async def _topic_exists(self, topic: str) -> bool:
         """Return whether the topic exists in the store, or True if the store does not respond."""

@@ -42,6 +42,7 @@ UNIT_GROUPS: tuple[tuple[str, ...], ...] = (
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 )
 _CLEANER_BYTES = 1024 * 1024
+_GROUP_PREFIX = "group.consumer."
 
 _UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
 
@@ -365,6 +366,11 @@ class BrokerConfig(TypedValues):
                 self._text("log.retention.ms"),
                 "must be unlimited (-1) or, greater than or equal to 1",
             )
+        if any(name.startswith(_GROUP_PREFIX) for name in self.static):
+            # Imported here because few brokers change these settings.
+            from kafka_compat.config.group import check_broker_settings
+
+            check_broker_settings(self)
 
     def _text(self, name: str) -> str | None:
         return self._keys[name].show(self.get(name))

@@ -1,4 +1,5 @@
 """All settings of a Kafka 3.9.1 broker in ZooKeeper mode, one per line, in the order of Kafka's definition.
+The settings for consumer groups (group.consumer.*) and their defaults are those of Kafka 4.4.
 
 Columns: name, type, default, importance, update mode (read-only: only at startup; per-broker and
 cluster-wide: also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, rule for values
@@ -80,9 +81,9 @@ controlled.shutdown.retry.backoff.ms long 5000 medium read-only works # Time in 
 controlled.shutdown.enable boolean true medium read-only works # Whether a broker moves leadership to other brokers before it shuts down. false: new leaders are elected only after its session has ended.
 delete.topic.enable boolean true high read-only works # Whether clients may delete topics. false: DeleteTopics fails with TOPIC_DELETION_DISABLED.
 compression.type string producer high cluster-wide works one-of:uncompressed,zstd,lz4,snappy,gzip,producer
-compression.gzip.level int -1 medium cluster-wide stored -1|[1,...,9]
-compression.lz4.level int 9 medium cluster-wide stored [1,...,17]
-compression.zstd.level int 3 medium cluster-wide stored [-131072,...,22]
+compression.gzip.level int -1 medium cluster-wide works -1|[1,...,9]
+compression.lz4.level int 9 medium cluster-wide works [1,...,17]
+compression.zstd.level int 3 medium cluster-wide works [-131072,...,22]
 max.incremental.fetch.session.cache.slots int 1000 medium read-only works [0,...] # Maximum number of incremental fetch sessions. At the limit, a new session replaces an idle or smaller session; if no such session exists, the client fetches without a session.
 fetch.max.bytes int 57671680 medium read-only works [1024,...] # Maximum size in bytes of a fetch response. The first batch is returned even if it is larger.
 max.request.partition.size.limit int 2000 medium read-only works [1,...] # Maximum number of partitions in one DescribeTopicPartitions response. Clients request further partitions with a cursor.
@@ -167,15 +168,19 @@ offsets.retention.minutes int 10080 high read-only works [1,...] # Time in minut
 offsets.retention.check.interval.ms long 600000 high read-only works [1,...] # Interval in milliseconds between checks for expired offsets.
 offsets.commit.timeout.ms int 5000 high read-only works [1,...] # Maximum time in milliseconds that an offset commit waits for the in-sync replicas before it fails.
 offsets.commit.required.acks short -1 high read-only stored
-group.consumer.session.timeout.ms int 45000 medium read-only stored [1,...]
-group.consumer.min.session.timeout.ms int 45000 medium read-only stored [1,...]
-group.consumer.max.session.timeout.ms int 60000 medium read-only stored [1,...]
-group.consumer.heartbeat.interval.ms int 5000 medium read-only stored [1,...]
-group.consumer.min.heartbeat.interval.ms int 5000 medium read-only stored [1,...]
-group.consumer.max.heartbeat.interval.ms int 15000 medium read-only stored [1,...]
-group.consumer.max.size int 2147483647 medium read-only stored [1,...]
-group.consumer.assignors list org.apache.kafka.coordinator.group.assignor.UniformAssignor,org.apache.kafka.coordinator.group.assignor.RangeAssignor medium read-only stored
-group.consumer.migration.policy string disabled medium internal stored any-case:DISABLED,DOWNGRADE,UPGRADE,BIDIRECTIONAL
+group.consumer.session.timeout.ms int 45000 medium read-only works [1,...] # Session timeout of members of consumer groups, in milliseconds, unless the group overrides it with consumer.session.timeout.ms.
+group.consumer.min.session.timeout.ms int 45000 medium read-only works [1,...] # Minimum session timeout that consumer groups may set, in milliseconds.
+group.consumer.max.session.timeout.ms int 60000 medium read-only works [1,...] # Maximum session timeout that consumer groups may set, in milliseconds.
+group.consumer.heartbeat.interval.ms int 5000 medium read-only works [1,...] # Interval in milliseconds between heartbeats of members of consumer groups, unless the group overrides it with consumer.heartbeat.interval.ms.
+group.consumer.min.heartbeat.interval.ms int 5000 medium read-only works [1,...] # Minimum heartbeat interval that consumer groups may set, in milliseconds.
+group.consumer.max.heartbeat.interval.ms int 15000 medium read-only works [1,...] # Maximum heartbeat interval that consumer groups may set, in milliseconds.
+group.consumer.max.size int 2147483647 medium read-only works [1,...] # Maximum number of members of a group that uses the consumer protocol. Additional members are rejected. The default is no limit.
+group.consumer.assignors list uniform,range medium read-only works one-of:uniform,range,org.apache.kafka.coordinator.group.assignor.UniformAssignor,org.apache.kafka.coordinator.group.assignor.RangeAssignor # Assignors that consumer groups may choose. A group without a preference uses the first assignor.
+group.consumer.migration.policy string bidirectional medium read-only works any-case:DISABLED,DOWNGRADE,UPGRADE,BIDIRECTIONAL # Conversion of groups with members. UPGRADE: from the classic to the consumer protocol. DOWNGRADE: back to the classic protocol. BIDIRECTIONAL: both. DISABLED: neither.
+group.consumer.assignment.interval.ms int 1000 medium cluster-wide works [0,...] # Minimum time in milliseconds between two assignments of a consumer group, unless the group overrides it with consumer.assignment.interval.ms.
+group.consumer.min.assignment.interval.ms int 0 medium read-only works [0,...] # Minimum assignment interval that consumer groups may set, in milliseconds.
+group.consumer.max.assignment.interval.ms int 15000 medium read-only works [0,...] # Maximum assignment interval that consumer groups may set, in milliseconds.
+group.consumer.regex.refresh.interval.ms int 600000 medium internal works [10000,...] # Interval in milliseconds at which the regular expressions of consumer groups are matched against the topics again.
 group.share.session.timeout.ms int 45000 medium read-only stored [1,...]
 group.share.min.session.timeout.ms int 45000 medium read-only stored [1,...]
 group.share.max.session.timeout.ms int 60000 medium read-only stored [1,...]

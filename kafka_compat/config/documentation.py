@@ -3,6 +3,8 @@
 from functools import cache
 
 from kafka_compat.config.broker_table import BROKER_TABLE, DYNAMIC_ONLY_TABLE
+from kafka_compat.config.group import group_keys
+from kafka_compat.config.group_table import GROUP_TABLE
 from kafka_compat.config.keys import ConfigKey, broker_keys, dynamic_only_keys, topic_keys
 from kafka_compat.config.own_settings import OWN_TABLE
 from kafka_compat.config.topic_table import SERVER_SYNONYMS, TOPIC_TABLE
@@ -15,7 +17,7 @@ _WITHOUT_EFFECT = {
 
 @cache
 def _sentences() -> dict[str, str]:
-    rows = f"{BROKER_TABLE}{DYNAMIC_ONLY_TABLE}{OWN_TABLE}{TOPIC_TABLE}".split("\n")
+    rows = f"{BROKER_TABLE}{DYNAMIC_ONLY_TABLE}{OWN_TABLE}{TOPIC_TABLE}{GROUP_TABLE}".split("\n")
     found = {row.partition(" ")[0]: row.partition(" # ")[2] for row in rows if " # " in row}
     for topic_setting, synonyms in SERVER_SYNONYMS.items():
         if topic_setting in found:
@@ -31,7 +33,8 @@ def about(name: str) -> str | None:
 
 def document(name: str) -> str | None:
     """Return a setting's documentation, valid values and default, or None if the setting is unknown."""
-    key = topic_keys().get(name) or broker_keys().get(name) or dynamic_only_keys().get(name)
+    tables = (topic_keys(), broker_keys(), dynamic_only_keys(), group_keys())
+    key = next((table[name] for table in tables if name in table), None)
     if key is None:
         return None
     sentence = about(name) or _WITHOUT_EFFECT.get(key.effect)

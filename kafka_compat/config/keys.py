@@ -205,7 +205,8 @@ def _java_double(value: float) -> str:
     return f"{'-' if sign else ''}{digits[0]}.{tail}E{int(exponent) + len(digits) - 1}"
 
 
-def _keys(table: str, update: str | None = None) -> dict[str, ConfigKey]:
+def keys_of_table(table: str, update: str | None = None) -> dict[str, ConfigKey]:
+    """Return the settings of a table by name. `update` replaces the column for the update mode."""
     keys = {}
     for line in table.split("\n"):
         if line:
@@ -228,23 +229,23 @@ def broker_keys() -> dict[str, ConfigKey]:
     """Return all broker settings by name: Kafka's, followed by this project's (own_settings.py)."""
     from kafka_compat.config.own_settings import OWN_DEFAULTS, OWN_TABLE
 
-    keys = _keys(BROKER_TABLE)
+    keys = keys_of_table(BROKER_TABLE)
     for name, default in OWN_DEFAULTS.items():
         keys[name] = keys[name]._replace(default=default)
-    keys.update(_keys(OWN_TABLE))
+    keys.update(keys_of_table(OWN_TABLE))
     return keys
 
 
 @cache
 def dynamic_only_keys() -> dict[str, ConfigKey]:
     """Return the settings that Kafka accepts only in AlterConfigs, and this broker also in files."""
-    return _keys(DYNAMIC_ONLY_TABLE)
+    return keys_of_table(DYNAMIC_ONLY_TABLE)
 
 
 @cache
 def topic_keys() -> dict[str, ConfigKey]:
     """Return all topic settings by name."""
-    return _keys(TOPIC_TABLE, "dynamic")
+    return keys_of_table(TOPIC_TABLE, "dynamic")
 
 
 class TypedValues:

@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kafka_compat.config.broker_config import UNIT_GROUPS, BrokerConfig
+from kafka_compat.config.group import BROKER_SETTINGS, group_keys
 from kafka_compat.config.keys import ConfigKey, broker_keys, dynamic_only_keys, topic_keys
 from kafka_compat.config.topic import server_default
 from kafka_compat.config.topic_table import SERVER_SYNONYMS
@@ -21,6 +22,7 @@ class ConfigSource(IntEnum):
     DEFAULT = 5
     DYNAMIC_BROKER_LOGGER = 6
     CLIENT_METRICS = 7
+    GROUP = 8
 
 
 _OF_LISTENER = r"listener\.name\.[^.]+\.(.+)"
@@ -80,6 +82,16 @@ def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -
     if name in overrides:
         synonyms = (Synonym(name, value, ConfigSource.TOPIC), *synonyms)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+    return ConfigEntry(name, value, False, source, False, synonyms, _TYPES[key.type])
+
+
+def group_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -> ConfigEntry:
+    """Return the DescribeConfigs entry for a group setting, with the group's override or the default."""
+    key, default = group_keys()[name], BROKER_SETTINGS[name].default
+    synonyms = _places(config, default, sensitive=False)
+    if name in overrides:
+        synonyms = (Synonym(name, key.show(key.parse(overrides[name])), ConfigSource.GROUP), *synonyms)
+    value, source = synonyms[0].value, synonyms[0].source
     return ConfigEntry(name, value, False, source, False, synonyms, _TYPES[key.type])
 
 

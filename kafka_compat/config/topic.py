@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from kafka_compat.storage.config import LogConfig
 
 _LONG_MAX = 2**63 - 1
+_LEVEL_SETTINGS = {
+    "gzip": "compression.gzip.level",
+    "lz4": "compression.lz4.level",
+    "zstd": "compression.zstd.level",
+}
 _GROUP_HEADS = {group[0] for group in UNIT_GROUPS}
 
 
@@ -93,6 +98,8 @@ def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> "LogConfig
     difference = cast(int, values["message.timestamp.difference.max.ms"])
     before, after = (cast(int, values[f"message.timestamp.{bound}.max.ms"]) for bound in ("before", "after"))
 
+    codec = cast(str, values["compression.type"])
+
     def number(name: str) -> int:
         return cast(int, values[name])
 
@@ -116,7 +123,8 @@ def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> "LogConfig
         message_timestamp_type=cast(str, values["message.timestamp.type"]),
         message_timestamp_before_max_ms=difference if before == _LONG_MAX else before,
         message_timestamp_after_max_ms=difference if after == _LONG_MAX else after,
-        compression_type=cast(str, values["compression.type"]),
+        compression_type=codec,
+        compression_level=number(_LEVEL_SETTINGS[codec]) if codec in _LEVEL_SETTINGS else None,
         message_downconversion_enable=bool(values["message.downconversion.enable"]),
         validate_records=config.bool("kafka.compat.record.validation.enable"),
         producer_id_expiration_ms=config.int("producer.id.expiration.ms"),

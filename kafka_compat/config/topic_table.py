@@ -22,9 +22,9 @@ cleanup.policy list delete medium works one-of:compact,delete # Policy for remov
 unclean.leader.election.enable boolean false medium works # Whether an out-of-sync replica may become leader if no in-sync replica is alive. true: acknowledged records may be lost.
 min.insync.replicas int 1 medium works [1,...] # Minimum number of in-sync replicas for writes with acks=all. With fewer in-sync replicas, these writes fail with NOT_ENOUGH_REPLICAS.
 compression.type string producer medium works one-of:uncompressed,zstd,lz4,snappy,gzip,producer # Compression codec of stored batches. producer: batches are stored as the producer sent them.
-compression.gzip.level int -1 medium stored -1|[1,...,9]
-compression.lz4.level int 9 medium stored [1,...,17]
-compression.zstd.level int 3 medium stored [-131072,...,22]
+compression.gzip.level int -1 medium works -1|[1,...,9] # Compression level if compression.type is gzip. 1: fastest. 9: smallest. -1: zlib's default level.
+compression.lz4.level int 9 medium works [1,...,17] # Compression level if compression.type is lz4. 9: fastest. Any other level: slower, and smaller the higher the level.
+compression.zstd.level int 3 medium works [-131072,...,22] # Compression level if compression.type is zstd. A higher level makes batches smaller and compression slower.
 preallocate boolean false medium stored
 message.format.version string 3.0-IV1 medium unneeded version
 message.timestamp.type string CreateTime medium works one-of:CreateTime,LogAppendTime # Timestamp of records. CreateTime: set by the producer. LogAppendTime: set by the broker.

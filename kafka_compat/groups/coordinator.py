@@ -179,7 +179,7 @@ class GroupCoordinator:
     ) -> None:
         """Process a ConsumerGroupHeartbeat request (KIP-848)."""
         try:
-            check(group_id, request, self._consumer_groups.assignors)
+            check(group_id, request, self._consumer_groups.limits.assignors)
         except HeartbeatError as invalid:
             respond(invalid.result)
             return
@@ -211,7 +211,7 @@ class GroupCoordinator:
     @property
     def default_assignor(self) -> str:
         """The assignor of consumer groups whose members have no preference."""
-        return self._consumer_groups.assignors[0]
+        return self._consumer_groups.limits.assignors[0]
 
     def topics_changed(self, names: Collection[str]) -> None:
         """Let consumer groups that subscribe to these topics compare their metadata."""

@@ -12,6 +12,7 @@ from typing import Final
 from kafka_compat.api.caller import UNKNOWN_SOFTWARE
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
+from kafka_compat.metadata.features import SUPPORTED
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import (
     ApiVersion,
@@ -21,8 +22,8 @@ from kafka_compat.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 
-_TRANSACTION_VERSION: Final = "transaction.version"
-_LEVEL_MAX: Final = 2
+_LOWEST_LEVEL: Final = 0
+_FIRST_VERSION_OF_LOWEST_LEVEL: Final = 4
 _ANY_NODE: Final = -1
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -54,8 +55,7 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> Api
     ):
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     response = ApiVersionsResponse(finalized_features_epoch=metadata.finalized_features_epoch)
-    level = ctx.services.config.int("kafka.compat.transaction.version")
-    key = (ctx.api_version, response.finalized_features_epoch, level)
+    key = (ctx.api_version, response.finalized_features_epoch)
     repeated: ApiVersionsResponse | None = ctx.repeated(key)
     if repeated is not None:
         return repeated
@@ -63,14 +63,16 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> Api
         ApiVersion(api_key=key, min_version=low, max_version=high)
         for key, (low, high) in ctx.services.served.items()
     ]
-    if level:
-        if ctx.api_version >= 4:
-            # Hide transaction.version from older clients, which cannot parse a minimum version of 0.
-            response.supported_features = [
-                SupportedFeatureKey(name=_TRANSACTION_VERSION, min_version=0, max_version=_LEVEL_MAX)
-            ]
-        response.finalized_features = [
-            FinalizedFeatureKey(name=_TRANSACTION_VERSION, max_version_level=level, min_version_level=level)
+    if ctx.api_version >= _FIRST_VERSION_OF_LOWEST_LEVEL:
+        # Hide the supported features from older clients, which cannot parse a minimum version of 0.
+        response.supported_features = [
+            SupportedFeatureKey(name=name, min_version=_LOWEST_LEVEL, max_version=highest)
+            for name, highest in SUPPORTED.items()
         ]
+    response.finalized_features = [
+        FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+        for name, level in metadata.feature_levels.items()
+        if level > _LOWEST_LEVEL
+    ]
     ctx.repeat(key, response)
     return response

@@ -12,6 +12,10 @@ from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceTy
 OPERATIONS_NOT_ASKED: Final = -(2**31)
 """Value of the authorized operations if the client did not request them."""
 
+_GROUP_CONFIG: Final = 32
+"""Kafka's number for groups as resources with settings. As resources with ACLs, groups have another number.
+"""
+
 _SUPPORTED: Final = {
     ResourceType.TOPIC: (
         Operation.READ,
@@ -93,6 +97,8 @@ def config_refusal(
     """Return the error if the client may not read or alter the settings of a resource, or None if it may."""
     if config_type == ResourceType.TOPIC:
         return None if allows(ctx, operation, ResourceType.TOPIC, name) else refusal(ResourceType.TOPIC)
+    if config_type == _GROUP_CONFIG:
+        return None if allows(ctx, operation, ResourceType.GROUP, name) else refusal(ResourceType.GROUP)
     return None if cluster_allows(ctx, operation) else refusal(ResourceType.CLUSTER)
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied, allowed_operations, allows
+from kafka_compat.handlers.feature_gates import require_level
 from kafka_compat.long_work import Steps
+from kafka_compat.metadata.features import GROUP_VERSION
 from kafka_compat.protocol.messages.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -32,6 +34,7 @@ _CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
 def consumer_group_describe(
     ctx: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> Steps[ConsumerGroupDescribeResponse]:
+    require_level(ctx, GROUP_VERSION)
     response = ConsumerGroupDescribeResponse()
     for group_id in request.group_ids:
         group = yield from _describe(ctx, group_id)

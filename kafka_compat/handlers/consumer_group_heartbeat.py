@@ -11,6 +11,8 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.handlers.authorization import Denied, require
+from kafka_compat.handlers.feature_gates import require_level
+from kafka_compat.metadata.features import GROUP_VERSION
 from kafka_compat.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -24,6 +26,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 def consumer_group_heartbeat(
     ctx: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | Deferred:
+    require_level(ctx, GROUP_VERSION)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     names = request.subscribed_topic_names
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)

@@ -21,7 +21,11 @@ from kafka_compat.security.authorizer import Operation
 
 _Asked = tuple[int, str, tuple[str, ...] | None]
 _KNOWN_TYPES = frozenset(ResourceType)
-_REFUSED = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+_REFUSED = (
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+)
 
 
 @handler(0, 4)

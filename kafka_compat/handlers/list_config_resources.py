@@ -1,8 +1,8 @@
 """ListConfigResources (API key 74): return the names of resources that have settings.
 
 Version 0 is called ListClientMetricsResources in Kafka 3.7, and lists only client metrics. Version 1 lists
-the requested types, or all types if the request contains none (KIP-1142). In this broker, groups have no
-settings.
+the requested types, or all types if the request contains none (KIP-1142). Only groups that have settings are
+listed.
 """
 
 from kafka_compat.api.handler import RequestContext, handler
@@ -17,9 +17,8 @@ from kafka_compat.protocol.messages.list_config_resources import (
 )
 from kafka_compat.security.authorizer import Operation
 
-_GROUP = 32
 _TOLD_OF = (
-    _GROUP,
+    ResourceType.GROUP,
     ResourceType.CLIENT_METRICS,
     ResourceType.BROKER_LOGGER,
     ResourceType.BROKER,
@@ -38,6 +37,10 @@ async def list_config_resources(
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     metadata = ctx.services.metadata
     names: list[tuple[int, str]] = []
+    if ResourceType.GROUP in asked:
+        with store_errors_mapped():
+            groups = await ctx.services.configs.group_resources()
+        names += [(ResourceType.GROUP, name) for name in groups]
     if ResourceType.CLIENT_METRICS in asked:
         with store_errors_mapped():
             found = await ctx.services.configs.client_metrics_resources()

@@ -1,11 +1,14 @@
-"""UpdateFeatures (API key 57): reject all changes, with Kafka's messages, because Kafka 3.9 with ZooKeeper
-has no features to finalize (KIP-584). Served only by the controller. Version 2 reports only the first error,
-as Kafka 4 does.
+"""UpdateFeatures (API key 57): change the finalized levels of features (KIP-584), with the rules of Apache
+Kafka 4.4. Served only by the controller.
+
+Either all updates succeed, or none. Version 2 reports only the first error. If an older version names no
+supported feature, the response is that of Apache Kafka 3.9 with ZooKeeper, which has no features.
 """
 
 from kafka_compat.api.handler import RequestContext, handler
-from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
+from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import require_cluster
+from kafka_compat.metadata.features import SUPPORTED, FeatureUpdate
 from kafka_compat.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
@@ -15,22 +18,43 @@ from kafka_compat.protocol.messages.update_features import (
 from kafka_compat.security.authorizer import Operation
 
 _UPGRADE = 1
-_KINDS = (1, 2, 3)
+_SAFE_DOWNGRADE = 2
+_UPDATE_TYPES = (1, 2, 3)
 _FIRST_VERSION_OF_ONE_ERROR = 2
 
 
 @handler(0, 2)
-def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+async def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     require_cluster(ctx, Operation.ALTER)
     if ctx.services.metadata.controller_id != ctx.services.metadata.local_id:
         return UpdateFeaturesResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_THE_CONTROLLER)
-    if ctx.api_version >= _FIRST_VERSION_OF_ONE_ERROR:
-        if not request.feature_updates:
-            return UpdateFeaturesResponse(error_message=None)
-        return UpdateFeaturesResponse(
-            error_code=ErrorCode.INVALID_UPDATE_VERSION,
-            error_message=_first_problem(request.feature_updates[0], ctx.services.metadata.local_id),
-        )
+    is_old = ctx.api_version < _FIRST_VERSION_OF_ONE_ERROR
+    if is_old and all(update.feature not in SUPPORTED for update in request.feature_updates):
+        return _response_of_kafka_39(request)
+    updates = [
+        FeatureUpdate(update.feature, update.max_version_level, _update_type(ctx.api_version, update))
+        for update in request.feature_updates
+    ]
+    membership = ctx.services.membership
+    try:
+        await membership.features.update(membership.store, updates, validate_only=request.validate_only)
+    except KafkaError as error:
+        return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
+    results = [
+        UpdatableFeatureResult(feature=update.feature, error_message="NONE")
+        for update in (updates if is_old else ())
+    ]
+    return UpdateFeaturesResponse(error_message=None, results=results)
+
+
+def _update_type(api_version: int, update: FeatureUpdateKey) -> int:
+    """Return the type of an update. Version 0 has only a flag that allows downgrades."""
+    if api_version == 0 and update.allow_downgrade:
+        return _SAFE_DOWNGRADE
+    return update.upgrade_type
+
+
+def _response_of_kafka_39(request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     return UpdateFeaturesResponse(
         error_message=None,
         results=[
@@ -42,25 +66,10 @@ def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> Upda
     )
 
 
-def _first_problem(update: FeatureUpdateKey, controller_id: int) -> str:
-    if update.upgrade_type not in _KINDS:
-        reason = "The controller does not support the given upgrade type."
-    elif update.max_version_level < 0:
-        reason = "A feature version cannot be less than 0."
-    elif update.max_version_level == 0:
-        reason = f"Feature {update.feature} not found."
-    else:
-        reason = f"Local controller {controller_id} does not support this feature."
-    return (
-        "The update failed for all features since the following feature had an error: "
-        f"Invalid update version {update.max_version_level} for feature {update.feature}. {reason}"
-    )
-
-
 def _problem(update: FeatureUpdateKey) -> str:
     if not update.feature:
         return "Feature name can not be empty."
-    if update.upgrade_type not in _KINDS:
+    if update.upgrade_type not in _UPDATE_TYPES:
         return "Received unknown upgrade type."
     if update.max_version_level < 1:
         if update.allow_downgrade or update.upgrade_type != _UPGRADE:

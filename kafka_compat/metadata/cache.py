@@ -4,6 +4,7 @@ The values are immutable, so a reader may keep them. All changes are made with `
 publishes them to the subscribers of the feed.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.metadata.described import BrokerMetadata, PartitionMetadata, TopicMetadata
@@ -26,7 +27,7 @@ NO_LEADER: Final = -1
 
 
 class MetadataCache:
-    """Topics by name and by ID, brokers by ID, the controller, and the epoch of the finalized features."""
+    """Topics by name and by ID, brokers by ID, the controller, and the finalized features."""
 
     def __init__(self, cluster_id: str, local_id: int) -> None:
         self.cluster_id = cluster_id
@@ -42,7 +43,9 @@ class MetadataCache:
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
         self.finalized_features_epoch = -1
-        """The epoch of the finalized features in ApiVersions, or -1 if there are none."""
+        """The epoch of the finalized features in ApiVersions, or -1 if they are unknown."""
+        self.feature_levels: Mapping[str, int] = {}
+        """The finalized level of each supported feature. 0: the feature is disabled."""
         self._names: dict[UUID, str] = {}
         self._by_collision_key: dict[str, str] = {}
 
@@ -69,6 +72,10 @@ class MetadataCache:
         if known is None or not 0 <= partition < len(known.partitions):
             return None
         return known.partitions[partition]
+
+    def feature_level(self, feature: str) -> int:
+        """Return the finalized level of a feature, or 0 if it is disabled or not known yet."""
+        return self.feature_levels.get(feature, 0)
 
     def change(self) -> "MetadataChange":
         """Start a change. Readers see each change immediately; subscribers see it when it is published."""
@@ -150,9 +157,11 @@ class MetadataChange:
             self._cache.generation += 1
             self._delta.controller_changed = True
 
-    def set_finalized_features_epoch(self, epoch: int) -> None:
-        if epoch != self._cache.finalized_features_epoch:
+    def set_features(self, epoch: int, levels: Mapping[str, int]) -> None:
+        """Set the finalized levels of all supported features, and the epoch that ApiVersions reports."""
+        if epoch != self._cache.finalized_features_epoch or levels != self._cache.feature_levels:
             self._cache.finalized_features_epoch = epoch
+            self._cache.feature_levels = levels
             self._cache.generation += 1
             self._delta.features_changed = True
 

@@ -10,7 +10,6 @@ from kafka_compat.config.synonyms import ConfigEntry, ConfigSource, Synonym, typ
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.metadata.incremental_changes import Change, Operation
 
 
 async def names(store: MetadataStore) -> list[str]:
@@ -39,15 +38,6 @@ def _entry(key: ConfigKey, given: Mapping[str, str], about: str) -> ConfigEntry:
         return ConfigEntry(key.name, key.default, False, ConfigSource.DEFAULT, False, (), kind, about)
     own = Synonym(key.name, given[key.name], ConfigSource.CLIENT_METRICS)
     return ConfigEntry(key.name, own.value, False, own.source, False, (own,), kind, about)
-
-
-def check_changes(changes: Sequence[Change]) -> None:
-    """Raise KafkaError if an incremental change contains APPEND or SUBTRACT."""
-    for change in changes:
-        if change.operation in (Operation.APPEND, Operation.SUBTRACT):
-            verb = Operation(change.operation).name
-            problem = f"Can't {verb} to key {change.name} because its type is not LIST."
-            raise KafkaError(ErrorCode.INVALID_CONFIG, problem)
 
 
 async def change(

@@ -1,9 +1,9 @@
-"""Dynamic settings of topics, brokers and client metrics: DescribeConfigs, AlterConfigs and
+"""Dynamic settings of topics, brokers, groups and client metrics: DescribeConfigs, AlterConfigs and
 IncrementalAlterConfigs.
 
-Settings of topics and brokers are stored under /config in the metadata store, in Kafka's format. Responses
-and error codes are the same as from Apache Kafka in ZooKeeper mode, which checks broker settings as part of
-the request (INVALID_REQUEST), and topic settings when it stores them (INVALID_CONFIG).
+Settings of topics, brokers and groups are stored under /config in the metadata store, in Kafka's format.
+Responses and error codes are the same as from Apache Kafka in ZooKeeper mode, which checks broker settings as
+part of the request (INVALID_REQUEST), and topic settings when it stores them (INVALID_CONFIG).
 """
 
 import asyncio
@@ -33,11 +33,18 @@ from kafka_compat.config.synonyms import (
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.metadata import client_metrics
+from kafka_compat.metadata import client_metrics, group_resources
 from kafka_compat.metadata.dynamic_rules import check_dynamic, check_thread_counts, refusal, refused_by_part
 from kafka_compat.metadata.dynamic_settings import DynamicSettings
 from kafka_compat.metadata.feed import ConfigChange
-from kafka_compat.metadata.incremental_changes import Change, Operation, changed, check_names, check_operation
+from kafka_compat.metadata.incremental_changes import (
+    Change,
+    Operation,
+    changed,
+    check_names,
+    check_no_lists,
+    check_operation,
+)
 from kafka_compat.metadata.topic_names import check_topic_name
 
 log = logging.getLogger(__name__)
@@ -53,10 +60,14 @@ class ResourceType(IntEnum):
     BROKER = 4
     BROKER_LOGGER = 8
     CLIENT_METRICS = 16
+    GROUP = 32
+
+
+_ALTERABLE = (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS, ResourceType.GROUP)
 
 
 class ConfigManager:
-    """The manager of dynamic settings for topics, brokers and client metrics."""
+    """The manager of dynamic settings for topics, brokers, groups and client metrics."""
 
     def __init__(self, settings: DynamicSettings) -> None:
         self._settings = settings
@@ -79,11 +90,17 @@ class ConfigManager:
             return self._describe_loggers(name, keys)
         if resource_type == ResourceType.CLIENT_METRICS:
             return await client_metrics.described(self._store, name, keys)
+        if resource_type == ResourceType.GROUP:
+            return await group_resources.described(self._config, self._store, name, keys)
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource_type} for {name}")
 
     async def client_metrics_resources(self) -> list[str]:
         """Return the names of the client-metrics resources. Raises MetadataStoreError if the store fails."""
         return await client_metrics.names(self._store)
+
+    async def group_resources(self) -> list[str]:
+        """Return the IDs of groups that have settings. Raises MetadataStoreError if the store fails."""
+        return await group_resources.names(self._store)
 
     def topic_entries(
         self, overrides: Mapping[str, str], keys: Sequence[str] | None = None
@@ -130,7 +147,7 @@ class ConfigManager:
         If the request is valid but the client is not authorized, `denied` is raised.
         """
         check_names([item for item, _ in settings], [item for item, value in settings if value is None])
-        if resource_type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS):
+        if resource_type not in _ALTERABLE:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
         wanted = {item: value for item, value in settings if value is not None}
         await self._change(resource_type, name, lambda _: wanted, validate_only, denied)
@@ -153,11 +170,11 @@ class ConfigManager:
                 raise denied
             self._alter_loggers(name, changes, validate_only)
             return
-        if resource_type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS):
+        if resource_type not in _ALTERABLE:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
         keys = topic_keys() if resource_type == ResourceType.TOPIC else broker_keys()
-        if resource_type == ResourceType.CLIENT_METRICS:
-            client_metrics.check_changes(changes)
+        if resource_type in (ResourceType.CLIENT_METRICS, ResourceType.GROUP):
+            check_no_lists(changes)
         await self._change(
             resource_type, name, lambda old: changed(old, changes, keys), validate_only, denied
         )
@@ -178,6 +195,8 @@ class ConfigManager:
                     raise denied
                 elif resource_type == ResourceType.TOPIC:
                     await self._change_topic(name, new_settings, validate_only)
+                elif resource_type == ResourceType.GROUP:
+                    await self._change_group(name, new_settings, validate_only)
                 else:
                     await client_metrics.change(self._store, name, new_settings, validate_only)
 
@@ -199,6 +218,13 @@ class ConfigManager:
         await self._store.put(znodes.config_path("topics", topic), znodes.encode_config(settings))
         tell_of_no_effect(topic, _different(old, settings))
         self._metadata.feed.publish_config(ConfigChange(f"topics/{topic}", settings=settings, is_local=True))
+
+    async def _change_group(self, group_id: str, new_settings: NewSettings, validate_only: bool) -> None:
+        changed = await group_resources.change(
+            self._config, self._store, group_id, new_settings, validate_only
+        )
+        if changed is not None:
+            self._metadata.feed.publish_config(changed)
 
     async def _change_broker(
         self, name: str, new_settings: NewSettings, validate_only: bool, denied: KafkaError | None

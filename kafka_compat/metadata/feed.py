@@ -9,6 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from kafka_compat.metadata.described import PartitionMetadata, TopicMetadata
@@ -32,7 +33,7 @@ class ConfigChange:
         self.entity = entity
         """Path of the entity under /config, such as `topics/orders`, `brokers/1` or `brokers/<default>`."""
         self.settings = settings
-        """All settings of a topic, or None for a broker."""
+        """All settings of a topic or group, or None for a broker."""
         self.names = names
         """The names of a broker's changed settings. Empty if they are unknown."""
         self.is_local = is_local
@@ -43,6 +44,12 @@ class ConfigChange:
         """The topic, or None for a broker's settings."""
         kind, _, name = self.entity.partition("/")
         return name if kind == "topics" else None
+
+    @property
+    def group(self) -> str | None:
+        """The group ID, or None for settings of a topic or broker."""
+        kind, _, node = self.entity.partition("/")
+        return unquote(node) if kind == "groups" else None
 
     @property
     def is_of_broker(self) -> bool:

@@ -71,3 +71,12 @@ def check_operation(change: Change) -> None:
     """Raise KafkaError for an unknown operation."""
     if change.operation not in Operation.__members__.values():
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {change.operation}")
+
+
+def check_no_lists(changes: Sequence[Change]) -> None:
+    """Raise KafkaError for APPEND and SUBTRACT, for resources that have no settings of type list."""
+    for change in changes:
+        if change.operation in (Operation.APPEND, Operation.SUBTRACT):
+            verb = Operation(change.operation).name
+            problem = f"Can't {verb} to key {change.name} because its type is not LIST."
+            raise KafkaError(ErrorCode.INVALID_CONFIG, problem)

@@ -10,13 +10,13 @@ from urllib.parse import unquote
 
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.entity_settings import stored_settings
-from kafka_compat.coordination.nodes.znodes import node_name
+from kafka_compat.coordination.nodes.znodes import resource_node_name
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 
 
 def _path(name: str) -> str:
-    return f"{znodes.CLIENT_METRICS}/{node_name(name).replace('.', '%2E')}"
+    return f"{znodes.CLIENT_METRICS}/{resource_node_name(name)}"
 
 
 async def resource_names(store: MetadataStore, watch: stores.Watch | None = None) -> list[str]:

@@ -83,7 +83,6 @@ def transaction_settings(config: BrokerConfig) -> TransactionSettings:
         transaction_remove_expired_transaction_cleanup_interval_ms=config.int(
             "transaction.remove.expired.transaction.cleanup.interval.ms"
         ),
-        transaction_version=config.int("kafka.compat.transaction.version"),
     )
 
 
@@ -182,11 +181,17 @@ class TransactionCoordinator:
             new_machine=lambda transactional_id, snapshots: Transaction(
                 transactional_id, snapshots, self._version
             ),
-            encode=partial(encode_record, transaction_version=self._version),
+            encode=lambda record: encode_record(record, self._version),
             decode=decode_record,
             perform=self._perform,
         )
         self._running = self._runtime.running
+
+    def set_transaction_version(self, level: int) -> None:
+        """Apply a new level of the feature transaction.version to all transactional IDs."""
+        self._version = level
+        for running in self._running.values():
+            running.machine.version = level
 
     def start(self) -> None:
         """Start checking periodically for timed-out transactions and expired transactional IDs."""

@@ -103,11 +103,11 @@ class Transaction:
         "_epoch_fence_failed",
         "_last_epoch",
         "_pending",
-        "_version",
         "is_dead",
         "status",
         "stored",
         "transactional_id",
+        "version",
     )
 
     def __init__(self, transactional_id: str, snapshots: SnapshotRegistry, version: int = 0) -> None:
@@ -120,7 +120,8 @@ class Transaction:
         that is not written yet, and in the start time, which records with the state Empty lack.
         """
         self.is_dead = False
-        self._version = version
+        self.version = version
+        """The level of the feature transaction.version."""
         self._last_epoch = NO_EPOCH
         self._pending: _Pending | None = None
         """The transition that waits for its record or its markers. No other transition may begin."""
@@ -318,7 +319,7 @@ class Transaction:
         prepared = self.status._replace(
             state=PREPARE_ABORT,
             last_update_ms=now_ms,
-            client_version=max(self._version, self.status.client_version),
+            client_version=max(self.version, self.status.client_version),
         )
         return self._prepare(out, prepared, waiter, answer, is_fence=True)
 

@@ -116,6 +116,7 @@ class AppendPolicy:
             after_max_ms=config.message_timestamp_after_max_ms,
             compact=config.compact,
             compression_type=config.compression_type,
+            compression_level=config.compression_level,
             validate_records=config.validate_records,
         )
 

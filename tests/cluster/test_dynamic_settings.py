@@ -23,7 +23,7 @@ from kafka_compat.protocol.messages.incremental_alter_configs import (
 from kafka_compat.storage.directories.log_dirs import LoadReport
 from tests.cluster.embedded import EmbeddedBroker, EmbeddedCluster, until
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
 SET, DELETE = 0, 1
 Get = Callable[[str, Watch | None], Awaitable[tuple[bytes | None, Stat]]]
 
@@ -153,3 +153,19 @@ async def test_settings_changed_during_startup_take_effect(tmp_path: Path) -> No
     finally:
         await broker.stop()
         await tree.close()
+
+
+async def test_group_settings_changed_through_one_broker_apply_on_all(cluster: EmbeddedCluster) -> None:
+    def known(group_id: str) -> set[int]:
+        return {
+            broker.services.group_configs.consumer(group_id).session_timeout_ms
+            for broker in cluster.brokers.values()
+        }
+
+    await alter(cluster, 1, GROUP, "a/b.c", "consumer.session.timeout.ms", "50000")
+    await until(lambda: known("a/b.c") == {50_000})
+    await cluster.brokers[2].stop()
+    await cluster.start_broker(2)
+    assert known("a/b.c") == {50_000}
+    await alter(cluster, 3, GROUP, "a/b.c", "consumer.session.timeout.ms", None)
+    await until(lambda: known("a/b.c") == {45_000})

@@ -1,4 +1,6 @@
-"""The /feature node (KIP-584): created or enabled by the controller, and reported by every broker."""
+"""Features (KIP-584): the /feature node, which the controller creates or enables, and the levels in
+/kafka_compat/feature_levels, which the controller changes. Every broker reports both.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,11 @@ import pytest
 
 from kafka_compat.broker import StartupError
 from kafka_compat.coordination.nodes import znodes
+from kafka_compat.errors import ErrorCode
+from kafka_compat.metadata.features import GROUP_VERSION, SUPPORTED, TRANSACTION_VERSION
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
+from kafka_compat.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.cluster.embedded import EmbeddedCluster, until
 
 
@@ -73,3 +78,69 @@ async def test_a_broker_shuts_down_when_an_unsupported_feature_is_finalized(clus
     broker.on_fatal = lambda: failed.append(True)
     await broker.store.put(znodes.FEATURE, znodes.encode_feature({"group.version": 1}))
     await until(lambda: failed == [True])
+
+
+async def test_an_unsupported_level_ends_a_broker_and_prevents_its_start(cluster: EmbeddedCluster) -> None:
+    broker = await cluster.start_broker(1)
+    failed = []
+    broker.on_fatal = lambda: failed.append(True)
+    levels = znodes.encode_feature_levels({GROUP_VERSION: SUPPORTED[GROUP_VERSION] + 1})
+    await broker.store.put(znodes.FEATURE_LEVELS, levels)
+    await until(lambda: failed == [True])
+    with pytest.raises(
+        StartupError, match=r"feature_levels has finalized features .* group\.version at level 2"
+    ):
+        await cluster.start_broker(2)
+
+
+async def test_malformed_levels_leave_the_levels_unchanged(
+    cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = await cluster.start_broker(1)
+    await broker.store.put(znodes.FEATURE_LEVELS, znodes.encode_feature_levels({GROUP_VERSION: 0}))
+    await until(lambda: broker.metadata.feature_level(GROUP_VERSION) == 0)
+    await broker.store.set(znodes.FEATURE_LEVELS, b'{"version":1,"levels":{"group.version":"x"}}')
+    await until(lambda: "the feature levels stay unchanged" in caplog.text)
+    assert broker.metadata.feature_levels == {GROUP_VERSION: 0, TRANSACTION_VERSION: 2}
+    await broker.store.set(znodes.FEATURE_LEVELS, znodes.encode_feature_levels({GROUP_VERSION: 1}))
+    await until(lambda: broker.metadata.feature_level(GROUP_VERSION) == 1)
+
+
+def levels(cluster: EmbeddedCluster) -> list[tuple[int, int]]:
+    """Return the levels of group.version and transaction.version that each broker knows."""
+    return [
+        (broker.metadata.feature_level(GROUP_VERSION), broker.metadata.feature_level(TRANSACTION_VERSION))
+        for _, broker in sorted(cluster.brokers.items())
+    ]
+
+
+async def update(
+    cluster: EmbeddedCluster, broker_id: int, feature: str, level: int, update_type: int = 1
+) -> ErrorCode:
+    change = FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=update_type)
+    request = UpdateFeaturesRequest(feature_updates=[change])
+    response = await cluster.send(broker_id, ApiKey.UPDATE_FEATURES, 2, request)
+    return ErrorCode(response.error_code)
+
+
+async def test_all_brokers_know_a_level_that_the_controller_has_changed(tmp_path: Path) -> None:
+    """With ZooKeeper, all levels are 0 until an operator raises them."""
+    cluster = EmbeddedCluster(tmp_path, settings={"zookeeper.connect": "unused:2181"})
+    await cluster.start()
+    await until(lambda: known(cluster) == [0, 0, 0])
+    assert levels(cluster) == [(0, 0)] * 3
+    await until(lambda: cluster.brokers[1].metadata.controller_id in cluster.brokers)
+    controller = cluster.brokers[1].metadata.controller_id
+    other = next(each for each in cluster.brokers if each != controller)
+    assert await update(cluster, other, GROUP_VERSION, 1) == ErrorCode.NOT_CONTROLLER
+    assert await update(cluster, controller, GROUP_VERSION, 1) == ErrorCode.NONE
+    assert await update(cluster, controller, TRANSACTION_VERSION, 2) == ErrorCode.NONE
+    await until(lambda: levels(cluster) == [(1, 2)] * 3)
+    assert known(cluster) == [2, 2, 2]
+    await cluster.brokers[other].stop()
+    await cluster.start_broker(other)
+    assert levels(cluster) == [(1, 2)] * 3
+    assert await update(cluster, controller, TRANSACTION_VERSION, 0) == ErrorCode.INVALID_UPDATE_VERSION
+    assert await update(cluster, controller, TRANSACTION_VERSION, 0, 2) == ErrorCode.NONE
+    await until(lambda: levels(cluster) == [(1, 0)] * 3)
+    await cluster.stop()

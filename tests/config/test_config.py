@@ -203,6 +203,26 @@ def test_a_topic_inherits_unset_settings_from_the_broker() -> None:
     assert topic.flush_ms == 2**63 - 1
 
 
+@pytest.mark.parametrize(
+    ("overrides", "level"),
+    [
+        ({}, None),
+        ({"compression.gzip.level": "9"}, None),
+        ({"compression.type": "gzip"}, 4),
+        ({"compression.type": "gzip", "compression.gzip.level": "9"}, 9),
+        ({"compression.type": "zstd"}, 3),
+        ({"compression.type": "lz4", "compression.lz4.level": "17"}, 17),
+        ({"compression.type": "snappy", "compression.gzip.level": "9"}, None),
+        ({"compression.type": "uncompressed"}, None),
+    ],
+)
+def test_the_compression_level_is_that_of_the_topics_codec(
+    overrides: dict[str, str], level: int | None
+) -> None:
+    config = BrokerConfig({"compression.gzip.level": "4"})
+    assert log_config(config, overrides).compression_level == level
+
+
 def test_flush_ms_falls_back_to_the_schedulers_interval() -> None:
     assert log_config(BrokerConfig({"log.flush.scheduler.interval.ms": "500"}), {}).flush_ms == 500
     both = {"log.flush.scheduler.interval.ms": "500", "log.flush.interval.ms": "20"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
@@ -11,6 +13,8 @@ from tests.conformance.group_requests import ready_group
 from tests.conformance.record_requests import fill
 from tests.conformance.wire import Plain
 from tests.support import campaign
+from tests.support.process import wait_until
+from tests.support.servers import StartBroker
 
 pytestmark = pytest.mark.skipif(
     not campaign.enabled(),
@@ -104,3 +108,62 @@ def test_feature_updates_have_the_errors_of_apache_kafka(
     request: Plain = {"feature_updates": updates, "validate_only": is_valid_only}
     pair_newest.same(ApiKey.UPDATE_FEATURES, request, (2,))
     pair_newest.same(ApiKey.UPDATE_FEATURES, {"feature_updates": []}, (2,))
+
+
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+
+
+@pytest.fixture
+def feature_pair(start_broker: StartBroker, newest_address: str) -> Iterator[Pair]:
+    """A new broker of ours and the newest Apache Kafka, with the default levels."""
+    found = Pair(start_broker().address, newest_address)
+    yield found
+    for name, level in (("group.version", 1), ("transaction.version", 2)):
+        update = {"feature": name, "max_version_level": level, "upgrade_type": UPGRADE}
+        found.sides["genuine"].ask(ApiKey.UPDATE_FEATURES, 2, {"feature_updates": [update]})
+    found.close()
+
+
+def test_features_are_reported_and_changed_as_in_apache_kafka(feature_pair: Pair) -> None:
+    def reported(version: int) -> list[Plain]:
+        names = ("group.version", "transaction.version")
+        return [
+            {
+                field: sorted((each for each in answer[field] if each["name"] in names), key=str)
+                for field in ("supported_features", "finalized_features")
+            }
+            for answer in feature_pair.both(ApiKey.API_VERSIONS, version, SOFTWARE)
+        ]
+
+    def same_features() -> None:
+        """Apache Kafka publishes a new level after it has responded."""
+
+        def is_same() -> bool:
+            return all(ours == theirs for ours, theirs in map(reported, (3, 4, 5)))
+
+        wait_until(is_same, 10, "the same features")
+
+    def same(*updates: tuple[str, int, int], is_valid_only: bool = False, version: int = 2) -> None:
+        request: Plain = {
+            "feature_updates": [
+                {"feature": name, "max_version_level": level, "upgrade_type": kind}
+                for name, level, kind in updates
+            ],
+            "validate_only": is_valid_only,
+        }
+        feature_pair.same(ApiKey.UPDATE_FEATURES, request, (version,))
+
+    same_features()
+    for name in ("group.version", "transaction.version"):
+        for current in (None, 0, 1):
+            if current is not None:
+                same((name, current, SAFE_DOWNGRADE if current == 0 else UPGRADE))
+                same_features()
+            for level in (-1, 0, 1, 2, 3):
+                for kind in (0, UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, 4):
+                    for version in (1, 2):
+                        same((name, level, kind), is_valid_only=True, version=version)
+    same(("group.version", 0, SAFE_DOWNGRADE), ("transaction.version", 2, UPGRADE))
+    same(("group.version", 1, UPGRADE), ("transaction.version", 1, UPGRADE))
+    same(("transaction.version", 0, UNSAFE_DOWNGRADE), version=1)
+    same_features()

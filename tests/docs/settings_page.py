@@ -13,6 +13,7 @@ from kafka_compat.config.authorizer import ALLOW_IF_NO_ACL, SUPER_USERS
 from kafka_compat.config.broker_config import is_of_kraft
 from kafka_compat.config.broker_table import BROKER_TABLE
 from kafka_compat.config.documentation import about
+from kafka_compat.config.group import BROKER_SETTINGS, group_keys
 from kafka_compat.config.keys import ConfigKey, broker_keys, dynamic_only_keys, topic_keys
 from kafka_compat.config.own_settings import OWN_DEFAULTS
 from kafka_compat.config.topic_table import SERVER_SYNONYMS
@@ -37,7 +38,6 @@ WHY_STORED: Mapping[str, str] = {
     "remote.": "Tiered storage (KIP-405) is not supported.",
     "log.local.": "Tiered storage (KIP-405) is not supported.",
     "local.": "Tiered storage (KIP-405) is not supported.",
-    "group.consumer.": "The consumer group protocol of KIP-848 is not supported.",
     "group.share.": "Share groups (KIP-932) are not supported.",
     "group.coordinator.": "Applies only to Kafka's new group coordinator, which this broker does not have.",
     "early.start.listeners": "Applies only to KRaft mode.",
@@ -46,7 +46,6 @@ WHY_STORED: Mapping[str, str] = {
     "metric": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
     "inter.broker.protocol.version": "Brokers communicate with the 3.9 protocol; set 3.9 on "
     "Apache Kafka brokers in the same cluster.",
-    "compression.": "Not supported: the broker always compresses at the codec's default level.",
     "offsets.load.buffer.size": "Offsets are loaded in blocks of a fixed size.",
     "offsets.commit.required.acks": "Offset commits always wait for all in-sync replicas.",
     "create.topic.policy": "The broker does not load Java classes.",
@@ -147,6 +146,12 @@ def page() -> str:
             "## Topics\n",
             _counts(topic_keys().values(), broker=False),
             _table(sorted(topic_keys().values()), broker=False),
+            "## Groups\n",
+            "These settings override the broker's settings for one group. A value outside the broker's",
+            "limits (`group.consumer.min.…` and `group.consumer.max.…`) is rejected.\n",
+            "```sh\nkafka-compat configs --bootstrap-server 127.0.0.1:9092 --alter --entity-type groups \\\n"
+            "    --entity-name readers --add-config consumer.session.timeout.ms=50000\n```\n",
+            _table(sorted(group_keys().values()), broker=False),
         ]
     ).replace("\n\n\n", "\n\n")
 
@@ -183,11 +188,18 @@ def _row(key: ConfigKey, *, broker: bool) -> str:
     means = about(key.name) or ""
     if where == "stored only":
         means = next((why for name, why in WHY_STORED.items() if key.name.startswith(name)), means)
-    synonyms = "" if broker else ", ".join(f"`{name}`" for name in SERVER_SYNONYMS.get(key.name, ()))
+    synonyms = "" if broker else ", ".join(f"`{name}`" for name in _broker_settings(key.name))
     if synonyms:
         means = f"{means} Broker-wide default: {synonyms}.".strip()
     cells = (f"`{key.name}`", _value(key), _default(key), where, UPDATES[key.update], means)
     return f"| {' | '.join(cells)} |\n"
+
+
+def _broker_settings(name: str) -> tuple[str, ...]:
+    """Return the broker settings with the default of a topic or group setting."""
+    if name in BROKER_SETTINGS:
+        return (BROKER_SETTINGS[name].default,)
+    return SERVER_SYNONYMS.get(name, ())
 
 
 def _value(key: ConfigKey) -> str:

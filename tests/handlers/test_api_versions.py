@@ -17,7 +17,9 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
 from kafka_compat.security.sasl.exchange import Exchange, Offer, Stage
 
-METADATA = SimpleNamespace(cluster_id="this-cluster", local_id=3, finalized_features_epoch=0)
+METADATA = SimpleNamespace(
+    cluster_id="this-cluster", local_id=3, finalized_features_epoch=0, feature_levels={}
+)
 SERVICES: Any = SimpleNamespace(
     served={ApiKey.API_VERSIONS: (0, 5)},
     metadata=METADATA,

@@ -78,7 +78,7 @@ def test_changes_to_brokers_racks_controller_and_features_are_published(cache: M
     change = cache.change()
     change.set_brokers({1: BrokerMetadata(1, {}), 2: BrokerMetadata(2, {}, "a")})
     change.set_controller(2)
-    change.set_finalized_features_epoch(0)
+    change.set_features(0, {"group.version": 1})
     change.publish()
     assert (seen.last.broker_ids, seen.last.removed_broker_ids) == ({1, 2}, set())
     assert seen.last.controller_changed

@@ -90,7 +90,7 @@ def test_kafka_get_offsets_prints_the_same_output_as_kafka(clusters: Clusters) -
 @long_only
 def test_cluster_feature_and_quorum_tools_print_the_same_output_as_kafka(clusters: Clusters) -> None:
     clusters.same("kafka-cluster", "cluster-id\nunregister --id 9")
-    clusters.same("kafka-features", "describe\nupgrade --feature a=1")
+    clusters.same("kafka-features", "upgrade --feature a=1")
     clusters.same("kafka-metadata-quorum", "describe --status\ndescribe --replication")
     clusters.same("kafka-broker-api-versions", "--version")
 
@@ -464,9 +464,6 @@ def test_invalid_commands_are_rejected_with_kafkas_output(clusters: Clusters) ->
         --describe --entity-type topics --entity-name alpha
         --alter --entity-type topics --entity-name al$pha --add-config retention.ms=1
         --describe --entity-type brokers --entity-name x
-        --alter --entity-type groups --entity-name idle --add-config consumer.session.timeout.ms=50000
-        --describe --entity-type groups --entity-name idle
-        --describe --entity-type groups
         {of_ann} --add-config producer_byte_rate=-1
         {of_ann} --add-config producer_byte_rate=x
         {of_ann} --add-config controller_mutation_rate=1.5

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_compat.groups.consumer.assignors.assignor import Assignment, Assignor, GroupSpec, MemberSpec
+from kafka_compat.groups.consumer.assignors.range import RangeAssignor
+from kafka_compat.groups.consumer.assignors.uniform import UniformAssignor
 from kafka_compat.groups.consumer.java_order import copy_capacity, string_order
 from kafka_compat.groups.consumer.member import Member
 from kafka_compat.groups.consumer.metadata_hash import group_hash, topic_hash
@@ -67,15 +69,13 @@ class ClusterTopics:
 
 
 class ServerAssignors:
-    """The assignors of a broker. The first one serves members without a preference."""
+    """The assignors of a broker."""
 
-    def __init__(self, assignors: Sequence[Assignor], topics: ClusterTopics) -> None:
-        self._assignors = {assignor.name: assignor for assignor in assignors}
+    def __init__(self, topics: ClusterTopics) -> None:
+        self._assignors: dict[str, Assignor] = {
+            each.name: each for each in (UniformAssignor(), RangeAssignor())
+        }
         self._topics = topics
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._assignors)
 
     def assign(
         self,

@@ -52,6 +52,7 @@ from kafka_compat.groups.timers import Timer, TimerKind, Timers
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from kafka_compat.config.group import ConsumerGroupConfig, ConsumerGroupLimits
     from kafka_compat.groups.consumer.assignors.assignor import Assignment, TargetAssignment
     from kafka_compat.groups.records import Record
     from kafka_compat.groups.requests import Commit
@@ -65,14 +66,6 @@ _STORE_ERRORS: Final = STORE_ERRORS | {
 
 FIRST_EPOCH: Final = 1
 """The epoch of a new group, before its first member has joined."""
-
-
-class ConsumerGroupSettings(NamedTuple):
-    """The settings of one group, which may differ from those of the broker (KIP-848, KIP-1240)."""
-
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 5_000
-    assignment_interval_ms: int = 1_000
 
 
 class Topics(Protocol):
@@ -105,12 +98,9 @@ class ConsumerGroups(NamedTuple):
 
     topics: Topics
     assign: Assign
-    settings: Callable[[str], ConsumerGroupSettings]
+    settings: "Callable[[str], ConsumerGroupConfig]"
     """A function that returns the current settings of a group."""
-    assignors: tuple[str, ...]
-    """The names in group.consumer.assignors."""
-    max_size: int
-    """The setting group.consumer.max.size."""
+    limits: "ConsumerGroupLimits"
 
 
 class ConsumerGroup:
@@ -206,10 +196,10 @@ class ConsumerGroup:
         elif member is None and not joins:
             raise _unknown(request.member_id)
         if member is None:
-            if len(members) >= self._common.max_size:
+            if len(members) >= self._common.limits.size_max:
                 raise HeartbeatError(
                     ErrorCode.GROUP_MAX_SIZE_REACHED,
-                    f"The group already has {self._common.max_size} members (group.consumer.max.size)",
+                    f"The group already has {self._common.limits.size_max} members (group.consumer.max.size)",
                 )
             return Member(request.member_id)
         if not joins:
@@ -269,7 +259,8 @@ class ConsumerGroup:
         """Return the group epoch after this heartbeat, and add its record if it is a new one."""
         state = self.state
         rises = updated.topic_names != former.topic_names or (
-            self._assignor_after(former, updated) != (state.votes.preferred or self._common.assignors[0])
+            self._assignor_after(former, updated)
+            != (state.votes.preferred or self._common.limits.assignors[0])
         )
         metadata = state.metadata.current
         if not rises and not self._must_compare_hash and metadata is not None:
@@ -314,7 +305,7 @@ class ConsumerGroup:
         """Return the assignor that most members prefer after this change, or the default."""
         votes = self.state.votes
         preferred = votes.preferred_after(former.server_assignor, updated.server_assignor)
-        return preferred or self._common.assignors[0]
+        return preferred or self._common.limits.assignors[0]
 
     def _names_of(self, member: Member) -> frozenset[str]:
         """Return all topics to which a member subscribes."""

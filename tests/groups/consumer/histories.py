@@ -14,7 +14,6 @@ from uuid import UUID
 
 from kafka_compat.coordinator_runtime.partitioning import shard_of
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.consumer.consumer_group import ConsumerGroupSettings
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.records import decode_record
@@ -109,8 +108,8 @@ class Ours:
     def __init__(self, group: str, topics: dict[str, int], ids: dict[str, UUID]) -> None:
         self._group = group
         self.metadata = MetadataCache("cluster", 1)
-        for name, count in topics.items():
-            partitions = tuple(PartitionMetadata(each, 1, 0, (1,), (1,)) for each in range(count))
+        for name, size in topics.items():
+            partitions = tuple(PartitionMetadata(each, 1, 0, (1,), (1,)) for each in range(size))
             self.metadata.put_topic(TopicMetadata(name, ids[name], partitions))
         self._names = {topic_id: name for name, topic_id in ids.items()}
         self.log = MemoryLog(shard_count=1)
@@ -121,9 +120,7 @@ class Ours:
             settings=GroupSettings(),
             now_ms=lambda: 1_700_000_000_000 + self.scheduler.now_ms,
             partition_exists=lambda topic, partition: self.metadata.partition(topic, partition) is not None,
-            consumer_groups=groups_of(
-                self.metadata, ConsumerGroupSettings(assignment_interval_ms=0), MAX_SIZE
-            ),
+            consumer_groups=groups_of(self.metadata, 0, MAX_SIZE),
         )
         self._coordinator.load(0)
 

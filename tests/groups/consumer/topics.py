@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
-from kafka_compat.groups.consumer.assignors.range import RangeAssignor
-from kafka_compat.groups.consumer.assignors.uniform import UniformAssignor
+from kafka_compat.config.group import ConsumerGroupConfig, ConsumerGroupLimits
 from kafka_compat.groups.consumer.cluster_topics import ClusterTopics, ServerAssignors
-from kafka_compat.groups.consumer.consumer_group import ConsumerGroups, ConsumerGroupSettings
+from kafka_compat.groups.consumer.consumer_group import ConsumerGroups
 from kafka_compat.metadata.cache import MetadataCache, PartitionMetadata, TopicMetadata
 
 
@@ -23,18 +22,17 @@ def topic(name: str, partitions: int) -> TopicMetadata:
 
 
 def consumer_groups(
-    *topics: TopicMetadata,
-    settings: ConsumerGroupSettings = ConsumerGroupSettings(),  # noqa: B008
-    max_size: int = 1_000,
+    *topics: TopicMetadata, assignment_interval_ms: int = 1_000, size_max: int = 1_000
 ) -> ConsumerGroups:
     """Return what consumer groups have in common, for a cluster with these topics."""
     metadata = MetadataCache("cluster", 1)
     for each in topics:
         metadata.put_topic(each)
-    return groups_of(metadata, settings, max_size)
+    return groups_of(metadata, assignment_interval_ms, size_max)
 
 
-def groups_of(metadata: MetadataCache, settings: ConsumerGroupSettings, max_size: int) -> ConsumerGroups:
+def groups_of(metadata: MetadataCache, assignment_interval_ms: int, size_max: int) -> ConsumerGroups:
     cluster = ClusterTopics(metadata)
-    assignors = ServerAssignors((UniformAssignor(), RangeAssignor()), cluster)
-    return ConsumerGroups(cluster, assignors.assign, lambda _: settings, assignors.names, max_size)
+    settings = ConsumerGroupConfig(45_000, 5_000, assignment_interval_ms)
+    limits = ConsumerGroupLimits(size_max, ("uniform", "range"), True, True, 600_000)
+    return ConsumerGroups(cluster, ServerAssignors(cluster).assign, lambda _: settings, limits)

@@ -4,6 +4,7 @@ error codes.
 
 from __future__ import annotations
 
+import hashlib
 import random
 import struct
 from collections.abc import Callable
@@ -14,13 +15,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafka_compat.storage import errors
+from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.records.batch import crc_ok, read_header, seal
 from kafka_compat.storage.records.compression import NAMES, compress
 from kafka_compat.storage.records.kinds import CompressionType, TimestampType
 from kafka_compat.storage.records.legacy import Message, encode_message
 from kafka_compat.storage.records.records import Record, build_batch, encode_record, iter_records, join_batch
-from kafka_compat.storage.records.validation import AppendPolicy, ValidatedBatches, validate_batches
+from kafka_compat.storage.records.validation import (
+    AppendPolicy,
+    ValidatedBatches,
+    policy_of,
+    validate_batches,
+)
 from tests.storage.record_oracle import RecordOracle
 from tests.storage.records.random_records import RECORDS
 from tests.support.campaign import rounds
@@ -302,6 +309,20 @@ def test_records_are_recompressed_with_the_topics_codec(source: CompressionType,
     assert crc_ok(validated.data, 0, header)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (6, 1, 9)
     assert list(iter_records(validated.data)) == expected
+
+
+@pytest.mark.parametrize(("codec", "low", "high"), [("gzip", 1, 9), ("zstd", -50, 19), ("lz4", 9, 12)])
+def test_records_are_recompressed_at_the_topics_compression_level(codec: str, low: int, high: int) -> None:
+    """A higher level makes the batch smaller. For lz4, the default level 9 is the fastest, as in Kafka."""
+    values = [hashlib.sha256(b"%d" % (number % 40)).hexdigest().encode() * 3 for number in range(400)]
+    batch = build_batch([Record(timestamp=NOW_MS, value=value) for value in values])
+    sizes = []
+    for level in (low, high):
+        config = LogConfig(compression_type=codec, compression_level=level)
+        validated = validate_batches(batch, policy_of(config, "t-0"), NOW_MS)
+        assert [record.value for record in iter_records(validated.data)] == values
+        sizes.append(len(validated.data))
+    assert sizes[1] < sizes[0]
 
 
 def test_a_batch_that_recompression_makes_too_large_is_rejected() -> None:
