@@ -64,18 +64,25 @@ def remove_left_over() -> None:
                     os.close(descriptor)
 
 
-def end_with_input(folder: EphemeralFolder | None) -> None:
-    """In a thread, wait for the end of standard input, then remove the directory and exit the process."""
+def end_with_input(folder: EphemeralFolder | None) -> threading.Lock:
+    """In a thread, wait for the end of standard input, then remove the directory and exit the process.
+
+    Acquire the returned lock before you exit the process otherwise: the broker may stop because its files
+    have disappeared, but the directory must be removed completely.
+    """
+    exiting = threading.Lock()
 
     def watch() -> None:
         with contextlib.suppress(OSError):
             while os.read(_INPUT, 4096):
                 pass
-        if folder is not None:
-            folder.remove()
-        os._exit(0)
+        with exiting:
+            if folder is not None:
+                folder.remove()
+            os._exit(0)
 
     threading.Thread(target=watch, name="standard input", daemon=True).start()
+    return exiting
 
 
 def _new_folder() -> str:

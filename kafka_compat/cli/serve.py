@@ -16,6 +16,8 @@ from kafka_compat.cli.uncollected import uncollected
 from kafka_compat.config import BrokerConfig, ConfigFileError, load
 
 if TYPE_CHECKING:
+    import threading
+
     from kafka_compat.cli.ephemeral import EphemeralFolder
 
 log = logging.getLogger("kafka_compat")
@@ -111,15 +113,18 @@ def run(args: argparse.Namespace) -> int:
             config = load(args.properties, [*overrides, f"log.dirs={folder.path}"], environment)
     except (ConfigFileError, OSError) as error:
         return refuse(str(error))
+    exiting: threading.Lock | None = None
     if args.stop_at_eof:
         from kafka_compat.cli import ephemeral
 
-        ephemeral.end_with_input(folder)
+        exiting = ephemeral.end_with_input(folder)
     keeps_data = folder is None or args.stop_at_eof
     try:
         return _serve_all(args, config, keeps_data=keeps_data)
     finally:
-        if folder is not None and not keeps_data:
+        if exiting is not None:
+            exiting.acquire()
+        elif folder is not None:
             folder.remove()
 
 

@@ -93,6 +93,40 @@ def test_the_end_of_standard_input_stops_the_broker(temporary: Path, arguments: 
     wait_until(lambda: list(temporary.iterdir()) == [], 20, "deletion of the temporary directory")
 
 
+_FAILS_DURING_REMOVAL = """
+import threading
+from pathlib import Path
+from kafka_compat.cli import ephemeral, main, serve
+
+removing, failing = threading.Event(), threading.Event()
+remove = ephemeral._remove
+
+def remove_later(path):
+    for number in range(1_000):
+        (Path(path) / str(number)).touch()
+    removing.set()
+    failing.wait()
+    remove(path)
+
+def fail(*_, **options):
+    removing.wait()
+    failing.set()
+    return 1
+
+ephemeral._remove = remove_later
+serve._serve_all = fail
+raise SystemExit(main(["serve", "--port", "0", "--ephemeral", "--stop-at-eof"]))
+"""
+
+
+def test_a_broker_that_fails_during_the_removal_of_its_data_removes_it_completely(temporary: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _FAILS_DURING_REMOVAL], stdin=subprocess.DEVNULL, cwd=PROJECT, timeout=60
+    )
+    assert done.returncode == 0
+    assert list(temporary.iterdir()) == []
+
+
 def test_a_signal_does_not_delete_the_data_of_a_broker_with_stop_at_eof(temporary: Path) -> None:
     with serve("--port", "0", "--ephemeral", "--stop-at-eof", "--json") as process:
         (broker,) = told(process)

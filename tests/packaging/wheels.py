@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import venv
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -20,14 +21,13 @@ def run(
     timeout_s: float = 1200,
 ) -> str:
     """Run a command in a directory without packages, and return its output."""
-    known = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     result = subprocess.run(
         line,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         cwd="/",
-        env={**known, **(environment or {})},
+        env=_environment(environment or {}),
         timeout=timeout_s,
     )
     assert result.returncode == exit_code, result.stdout
@@ -61,20 +61,39 @@ class Installed:
     """A virtual environment with the wheel and any extras, or without the wheel."""
 
     def __init__(self, folder: Path, *requirements: str) -> None:
-        venv.create(folder, with_pip=True)
+        venv.create(folder)
         self.python = str(folder / "bin" / "python")
         self.program = str(folder / "bin" / "kafka-compat")
         if requirements:
             quiet = ("-q", "--no-compile", "--disable-pip-version-check")
-            self.run(self.python, "-m", "pip", "install", *quiet, *requirements)
+            self.run(sys.executable, "-m", "pip", "--python", self.python, "install", *quiet, *requirements)
 
     def run(self, *line: str, exit_code: int = 0, environment: Mapping[str, str] | None = None) -> str:
         return run(line, environment, exit_code)
 
     def serve(self, data: Path) -> str:
-        """Run a broker for five seconds, and return its output."""
+        """Run a broker until it is ready, and return its output."""
         options = ("--verbose", "--port", "0", f"--override=log.dirs={data}")
-        said = self.run("timeout", "-s", "TERM", "5", self.program, "serve", *options, exit_code=124)
-        assert "Broker 1 ready on PLAINTEXT://127.0.0.1:" in said
+        with subprocess.Popen(
+            [self.program, "serve", *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd="/",
+            env=_environment({}),
+        ) as broker:
+            assert broker.stdout is not None
+            said = ""
+            while "Broker 1 ready on PLAINTEXT://127.0.0.1:" not in said:
+                line = broker.stdout.readline()
+                said += line
+                assert line, said
+            broker.terminate()
+            said += broker.stdout.read()
+        assert broker.returncode == 0
         assert "Traceback" not in said
         return said
+
+
+def _environment(added: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | dict(added)

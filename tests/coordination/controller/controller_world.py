@@ -159,8 +159,14 @@ class World:
         reply = self.replies.get("isr")
         if told is not None and isinstance(reply, AlterPartitionReply):
             answer = reply.partitions.get(partition)
-            if isinstance(answer, PartitionState):
-                self.beliefs[state.leader][partition] = told._replace(state=answer)
+            known = self.beliefs[state.leader].get(partition)
+            # A later change, such as the end of a reassignment, may arrive before the reply.
+            if (
+                isinstance(answer, PartitionState)
+                and known is not None
+                and answer.partition_epoch > known.state.partition_epoch
+            ):
+                self.beliefs[state.leader][partition] = known._replace(state=answer)
 
     def answer_stops(self, broker: int | None = None, *, error: int = 0) -> None:
         """Respond to the pending StopReplica requests of one broker, or of all."""
