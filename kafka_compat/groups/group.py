@@ -119,6 +119,12 @@ class Group:
             self.consumer.heartbeat(request, waiter, replaced, now)
         return out
 
+    def regexes_resolved(self, found: Mapping[str, frozenset[str]], version: int, now: Now) -> Output:
+        """Store the topics that match the regular expressions of a consumer group."""
+        out = self._outbox.begin()
+        self.consumer.regexes_resolved(found, version, now)
+        return out
+
     def commit_offsets(self, request: Commit, waiter: Waiter, now: Now) -> Output:
         """Process an OffsetCommit or TxnOffsetCommit request (KIP-447). OffsetCommit also counts as a
         heartbeat of its member. TxnOffsetCommit does not, and is accepted during a rebalance.

@@ -11,6 +11,9 @@ Rules
   timeout. The session starts anew with each heartbeat, and for all members when the group is loaded.
 - The epoch of a heartbeat must be the member's. The previous epoch is accepted if the member owns no
   partition that it should not have: then the last response was lost.
+- Regular expressions are resolved in the background, all those of a group together: when one is new, when
+  topics were created, and when group.consumer.regex.refresh.interval.ms have passed, but at most every ten
+  seconds. If the topics change, the group epoch rises.
 - A static member that has left temporarily keeps its partitions until its session ends. It returns with a new
   member ID, and its former ID is fenced.
 
@@ -42,10 +45,12 @@ from kafka_compat.groups.consumer.records import (
     GroupMetadataRecord,
     MemberMetadataRecord,
     RegexRecord,
+    ResolvedRegex,
     TargetAssignmentRecord,
     TargetMetadata,
     TargetMetadataRecord,
 )
+from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, problem
 from kafka_compat.groups.consumer.state import GroupState
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
 
@@ -64,6 +69,9 @@ _STORE_ERRORS: Final = STORE_ERRORS | {
 }
 """Maps error codes of a failed append to error codes for members."""
 
+_REGEX_INTERVAL_MS: Final = 10_000
+"""Time between two resolutions of a group's regular expressions, in ms."""
+
 FIRST_EPOCH: Final = 1
 """The epoch of a new group, before its first member has joined."""
 
@@ -73,6 +81,18 @@ class Topics(Protocol):
 
     def topic_id(self, name: str) -> "UUID | None":
         """Return the ID of a topic, or None if it does not exist."""
+
+    @property
+    def new_topics_version(self) -> int:
+        """The version of the metadata in which the last topic was created."""
+
+    @property
+    def version(self) -> int:
+        """The version of the metadata."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all topics."""
 
     def metadata_hash(self, names: "Sequence[str]") -> int:
         """Return the metadata hash of a group that subscribes to these topics (0: none of them exists)."""
@@ -122,6 +142,10 @@ class ConsumerGroup:
         self._timers = timers
         self._must_compare_hash = True
         """Whether a subscribed topic may have changed since the hash was computed."""
+        self._is_resolving = False
+        """Whether the regular expressions are being resolved."""
+        self._resolved_version = -1
+        """The metadata version for which this coordinator resolved the regular expressions."""
 
     def heartbeat(self, request: Heartbeat, waiter: Waiter, replaced: "list[Record]", now: Now) -> None:
         """Process a heartbeat that joins the group, leaves it, or keeps a session alive. `replaced` are the
@@ -147,13 +171,17 @@ class ConsumerGroup:
         if updated != former or updated.member_id not in members:
             records.append(MemberMetadataRecord(self.group_id, updated.member_id, updated))
         members[updated.member_id] = updated
-        group_epoch = self._next_epoch(former, updated, members, records)
+        has_new_topics = updated.topic_names != former.topic_names
+        if updated.topic_regex != former.topic_regex:
+            has_new_topics |= self._change_regex(former.topic_regex, updated.topic_regex, members, records)
+        self._resolve_if_due(members, request, now)
+        group_epoch = self._next_epoch(former, updated, members, has_new_topics, records)
         target_epoch, target = self._target(group_epoch, members, former, updated, now, records)
         after = reconciled(
             updated,
             target_epoch,
             target,
-            self._topic_ids(updated) if updated.topic_names != former.topic_names else None,
+            self._topic_ids(updated) if has_new_topics else None,
             request.owned,
             lambda topic_id, partition: (
                 self.state.owner(topic_id, partition) not in (None, updated.member_id)
@@ -254,11 +282,16 @@ class ConsumerGroup:
         )
 
     def _next_epoch(
-        self, former: Member, updated: Member, members: Mapping[str, Member], records: list[ConsumerRecord]
+        self,
+        former: Member,
+        updated: Member,
+        members: Mapping[str, Member],
+        has_new_topics: bool,
+        records: list[ConsumerRecord],
     ) -> int:
         """Return the group epoch after this heartbeat, and add its record if it is a new one."""
         state = self.state
-        rises = updated.topic_names != former.topic_names or (
+        rises = has_new_topics or (
             self._assignor_after(former, updated)
             != (state.votes.preferred or self._common.limits.assignors[0])
         )
@@ -270,10 +303,77 @@ class ConsumerGroup:
         self._must_compare_hash = False
         if metadata is not None and not rises and metadata_hash == metadata.metadata_hash:
             return metadata.epoch
-        epoch = (FIRST_EPOCH if metadata is None else metadata.epoch) + 1
+        epoch = FIRST_EPOCH if metadata is None else metadata.epoch
+        if metadata is None and not rises and not metadata_hash:
+            # The topics of the first member's regular expression are not known yet.
+            pass
+        else:
+            epoch += 1
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         self._outbox.note(f"group epoch {epoch} (members: {len(members)})")
         return epoch
+
+    def _change_regex(
+        self, former: str, new: str, members: Mapping[str, Member], records: list[ConsumerRecord]
+    ) -> bool:
+        """Change the regular expression of a member. Return whether its topics are known to be different."""
+        regexes = [member.topic_regex for member in members.values()]
+        if former and former not in regexes:
+            records.append(RegexRecord(self.group_id, former, None))
+        if not new:
+            return True
+        if new not in self.state.regex_subscribers:
+            reason = problem(new)
+            if reason is not None:
+                raise HeartbeatError(
+                    ErrorCode.INVALID_REGULAR_EXPRESSION,
+                    f"The regular expression {new!r} is not valid: {reason}",
+                )
+            return False
+        return new in self.state.regexes
+
+    def _resolve_if_due(self, members: Mapping[str, Member], request: Heartbeat, now: Now) -> None:
+        regexes = {member.topic_regex for member in members.values() if member.topic_regex}
+        if not regexes or self._is_resolving:
+            return
+        known = self.state.regexes.current
+        resolved_ms = max((each.timestamp_ms for each in known.values()), default=0)
+        age_ms = now.wall_ms - resolved_ms
+        if age_ms < _REGEX_INTERVAL_MS:
+            return
+        if (
+            regexes != known.keys()
+            or self._resolved_version < self._topics.new_topics_version
+            or age_ms >= self._common.limits.regex_refresh_interval_ms
+        ):
+            self._is_resolving = True
+            self._outbox.perform(ResolveRegexes(tuple(sorted(regexes)), request.may_describe))
+
+    def regexes_resolved(self, found: Mapping[str, frozenset[str]], version: int, now: Now) -> None:
+        """Store the topics that match the group's regular expressions in this version of the metadata."""
+        self._is_resolving = False
+        self._resolved_version = version
+        state = self.state
+        records: list[ConsumerRecord] = []
+        names = set(state.subscribers)
+        has_new_topics = False
+        for regex in state.regex_subscribers:
+            known = state.regexes.current.get(regex)
+            topics = found.get(regex)
+            if topics is None:
+                topics = frozenset() if known is None else known.topics
+            else:
+                records.append(RegexRecord(self.group_id, regex, ResolvedRegex(topics, version, now.wall_ms)))
+                has_new_topics |= topics != (frozenset() if known is None else known.topics)
+            names |= topics
+        metadata = state.metadata.current
+        if metadata is not None:
+            metadata_hash = self._topics.metadata_hash(sorted(names))
+            if has_new_topics or metadata_hash != metadata.metadata_hash:
+                epoch = metadata.epoch + 1
+                records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
+        if records:
+            self._outbox.write(Write(records, None))
 
     def _target(
         self,
