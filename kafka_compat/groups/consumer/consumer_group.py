@@ -165,18 +165,16 @@ class ConsumerGroup:
 
     def _stay(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, list[ConsumerRecord]]:
         records: list[ConsumerRecord] = []
-        members = self.state.ordered_members()
-        former = self._known_member(request, members, records)
+        former, replaced = self._known_member(request, records)
         updated = self._with_subscription(former, request)
-        if updated != former or updated.member_id not in members:
+        if updated != former or (updated.member_id not in self.state.members and replaced is None):
             records.append(MemberMetadataRecord(self.group_id, updated.member_id, updated))
-        members[updated.member_id] = updated
         has_new_topics = updated.topic_names != former.topic_names
         if updated.topic_regex != former.topic_regex:
-            has_new_topics |= self._change_regex(former.topic_regex, updated.topic_regex, members, records)
-        self._resolve_if_due(members, request, now)
-        group_epoch = self._next_epoch(former, updated, members, has_new_topics, records)
-        target_epoch, target = self._target(group_epoch, members, former, updated, now, records)
+            has_new_topics |= self._change_regex(former, updated, records)
+        self._resolve_if_due(former, updated, request, now)
+        group_epoch = self._next_epoch(former, updated, has_new_topics, records)
+        target_epoch, target = self._target(group_epoch, former, updated, replaced, now, records)
         after = reconciled(
             updated,
             target_epoch,
@@ -187,36 +185,32 @@ class ConsumerGroup:
                 self.state.owner(topic_id, partition) not in (None, updated.member_id)
             ),
         )
-        if after != updated:
+        has_moved = after is not updated and after != updated
+        if has_moved:
             records.append(current_assignment_record(self.group_id, after))
-        self._set_timers(after, after != updated, now)
-        assignment: PartitionEpochs | None = None
-        if (
-            request.is_full
-            or after.assigned.keys() != former.assigned.keys()
-            or after.assigned != former.assigned
-        ):
-            assignment = after.assigned
-        settings = self._common.settings(self.group_id)
-        result = HeartbeatResult(
-            ErrorCode.NONE,
-            None,
-            after.member_id,
-            after.epoch,
-            settings.heartbeat_interval_ms,
-            assignment,
+        self._set_timers(after, has_moved, now)
+        must_tell = request.is_full or after.assigned != former.assigned
+        return (
+            HeartbeatResult(
+                ErrorCode.NONE,
+                None,
+                after.member_id,
+                after.epoch,
+                self._common.settings(self.group_id).heartbeat_interval_ms,
+                after.assigned if must_tell else None,
+            ),
+            records,
         )
-        return result, records
 
     def _known_member(
-        self, request: Heartbeat, members: dict[str, Member], records: list[ConsumerRecord]
-    ) -> Member:
+        self, request: Heartbeat, records: list[ConsumerRecord]
+    ) -> tuple[Member, Member | None]:
         """Return the member that sends the heartbeat, which may be new. Raises HeartbeatError.
 
-        If a static member returns, add the records that replace it, and replace it in `members`.
+        If a static member returns, also return the former member, and add the records that replace it.
         """
         joins = request.member_epoch == JOIN_EPOCH
-        member = members.get(request.member_id)
+        member = self.state.members.current.get(request.member_id)
         if request.instance_id is not None:
             member = self.state.static_member(request.instance_id)
             if member is None and not joins:
@@ -224,26 +218,21 @@ class ConsumerGroup:
         elif member is None and not joins:
             raise _unknown(request.member_id)
         if member is None:
-            if len(members) >= self._common.limits.size_max:
+            size_max = self._common.limits.size_max
+            if len(self.state.members) >= size_max:
                 raise HeartbeatError(
                     ErrorCode.GROUP_MAX_SIZE_REACHED,
-                    f"The group already has {self._common.limits.size_max} members (group.consumer.max.size)",
+                    f"The group already has {size_max} members (group.consumer.max.size)",
                 )
-            return Member(request.member_id)
+            return Member(request.member_id), None
         if not joins:
             _check_instance(member, request)
             _check_epoch(member, request)
         elif request.instance_id is not None:
-            return self._return_static(member, request, members, records)
-        return member
+            return self._return_static(member, request, records), member
+        return member, None
 
-    def _return_static(
-        self,
-        member: Member,
-        request: Heartbeat,
-        members: dict[str, Member],
-        records: list[ConsumerRecord],
-    ) -> Member:
+    def _return_static(self, member: Member, request: Heartbeat, records: list[ConsumerRecord]) -> Member:
         if member.epoch != LEAVE_TEMPORARILY_EPOCH:
             raise HeartbeatError(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
@@ -257,69 +246,58 @@ class ConsumerGroup:
         records.append(TargetAssignmentRecord(self.group_id, returned.member_id, target))
         records.append(current_assignment_record(self.group_id, returned))
         self._cancel_timers(member.member_id)
-        del members[member.member_id]
-        members[returned.member_id] = returned
         return returned
 
     def _with_subscription(self, member: Member, request: Heartbeat) -> Member:
         """Return the member with the fields that the request contains."""
-        changes: dict[str, object] = {
-            "instance_id": request.instance_id,
-            "rack_id": request.rack_id,
-            "rebalance_timeout_ms": None
-            if request.rebalance_timeout_ms == -1
-            else request.rebalance_timeout_ms,
-            "topic_names": None if request.topic_names is None else tuple(sorted(set(request.topic_names))),
-            "topic_regex": request.topic_regex,
-            "server_assignor": request.server_assignor,
-        }
-        given = {name: value for name, value in changes.items() if value is not None}
+        changes: dict[str, object] = {}
+        if request.instance_id is not None:
+            changes["instance_id"] = request.instance_id
+        if request.rack_id is not None:
+            changes["rack_id"] = request.rack_id
+        if request.rebalance_timeout_ms != -1:
+            changes["rebalance_timeout_ms"] = request.rebalance_timeout_ms
+        if request.topic_names is not None:
+            changes["topic_names"] = tuple(sorted(set(request.topic_names)))
+        if request.topic_regex is not None:
+            changes["topic_regex"] = request.topic_regex
+        if request.server_assignor is not None:
+            changes["server_assignor"] = request.server_assignor
         return member._replace(
-            **given,  # type: ignore[arg-type]
+            **changes,  # type: ignore[arg-type]
             client_id=request.client_id,
             client_host=request.client_host,
             classic=None,
         )
 
     def _next_epoch(
-        self,
-        former: Member,
-        updated: Member,
-        members: Mapping[str, Member],
-        has_new_topics: bool,
-        records: list[ConsumerRecord],
+        self, former: Member, updated: Member, has_new_topics: bool, records: list[ConsumerRecord]
     ) -> int:
         """Return the group epoch after this heartbeat, and add its record if it is a new one."""
         state = self.state
-        rises = has_new_topics or (
-            self._assignor_after(former, updated)
-            != (state.votes.preferred or self._common.limits.assignors[0])
-        )
+        assignor = state.votes.preferred or self._common.limits.assignors[0]
+        rises = has_new_topics or self._assignor_after(former, updated) != assignor
         metadata = state.metadata.current
         if not rises and not self._must_compare_hash and metadata is not None:
             return metadata.epoch
-        names = self._names(members)
-        metadata_hash = self._topics.metadata_hash(names)
+        metadata_hash = self._topics.metadata_hash(sorted(self._names_after(former, updated)))
         self._must_compare_hash = False
-        if metadata is not None and not rises and metadata_hash == metadata.metadata_hash:
-            return metadata.epoch
-        epoch = FIRST_EPOCH if metadata is None else metadata.epoch
-        if metadata is None and not rises and not metadata_hash:
-            # The topics of the first member's regular expression are not known yet.
-            pass
+        if metadata is None:
+            # The topics of a regular expression are not known yet.
+            epoch = FIRST_EPOCH + 1 if rises or metadata_hash else FIRST_EPOCH
+        elif rises or metadata_hash != metadata.metadata_hash:
+            epoch = metadata.epoch + 1
         else:
-            epoch += 1
+            return metadata.epoch
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
-        self._outbox.note(f"group epoch {epoch} (members: {len(members)})")
+        self._outbox.note(f"group epoch {epoch} after a heartbeat of member {updated.member_id}")
         return epoch
 
-    def _change_regex(
-        self, former: str, new: str, members: Mapping[str, Member], records: list[ConsumerRecord]
-    ) -> bool:
+    def _change_regex(self, former: Member, updated: Member, records: list[ConsumerRecord]) -> bool:
         """Change the regular expression of a member. Return whether its topics are known to be different."""
-        regexes = [member.topic_regex for member in members.values()]
-        if former and former not in regexes:
-            records.append(RegexRecord(self.group_id, former, None))
+        old, new = former.topic_regex, updated.topic_regex
+        if old and old not in self._regexes_after(former, updated):
+            records.append(RegexRecord(self.group_id, old, None))
         if not new:
             return True
         if new not in self.state.regex_subscribers:
@@ -332,14 +310,36 @@ class ConsumerGroup:
             return False
         return new in self.state.regexes
 
-    def _resolve_if_due(self, members: Mapping[str, Member], request: Heartbeat, now: Now) -> None:
-        regexes = {member.topic_regex for member in members.values() if member.topic_regex}
-        if not regexes or self._is_resolving:
+    def _regexes_after(self, former: Member, updated: Member | None) -> set[str]:
+        """Return the regular expressions to which members subscribe after this change."""
+        subscribers = self.state.regex_subscribers
+        regexes = set(subscribers)
+        if former.topic_regex and subscribers[former.topic_regex] == 1:
+            regexes.discard(former.topic_regex)
+        if updated is not None and updated.topic_regex:
+            regexes.add(updated.topic_regex)
+        return regexes
+
+    def _names_after(self, former: Member, updated: Member | None) -> set[str]:
+        """Return the topics to which members subscribe after this change."""
+        subscribers = self.state.subscribers
+        names = set(subscribers).difference(name for name in former.topic_names if subscribers[name] == 1)
+        if updated is not None:
+            names.update(updated.topic_names)
+        for regex in self._regexes_after(former, updated):
+            resolved = self.state.regexes.current.get(regex)
+            if resolved is not None:
+                names |= resolved.topics
+        return names
+
+    def _resolve_if_due(self, former: Member, updated: Member, request: Heartbeat, now: Now) -> None:
+        if self._is_resolving or not (self.state.regex_subscribers or updated.topic_regex):
             return
+        regexes = self._regexes_after(former, updated)
         known = self.state.regexes.current
         resolved_ms = max((each.timestamp_ms for each in known.values()), default=0)
         age_ms = now.wall_ms - resolved_ms
-        if age_ms < _REGEX_INTERVAL_MS:
+        if not regexes or age_ms < _REGEX_INTERVAL_MS:
             return
         if (
             regexes != known.keys()
@@ -378,9 +378,9 @@ class ConsumerGroup:
     def _target(
         self,
         group_epoch: int,
-        members: Mapping[str, Member],
         former: Member,
         member: Member,
+        replaced: Member | None,
         now: Now,
         records: list[ConsumerRecord],
     ) -> "tuple[int, Assignment]":
@@ -390,6 +390,10 @@ class ConsumerGroup:
         due_ms = known.timestamp_ms + self._common.settings(self.group_id).assignment_interval_ms
         if group_epoch <= known.epoch or (known.timestamp_ms and now.wall_ms < due_ms):
             return max(known.epoch, 0), state.target_of(member.member_id, member.instance_id)
+        members = state.ordered_members()
+        if replaced is not None:
+            del members[replaced.member_id]
+        members[member.member_id] = member
         targets = dict(state.targets.current)
         if member.instance_id is not None:
             # The target assignment of a static member that has returned is still stored under its former ID.
@@ -411,9 +415,6 @@ class ConsumerGroup:
         """Return all topics to which a member subscribes."""
         resolved = self.state.regexes.current.get(member.topic_regex)
         return frozenset(member.topic_names).union(() if resolved is None else resolved.topics)
-
-    def _names(self, members: Mapping[str, Member]) -> list[str]:
-        return sorted(frozenset().union(*map(self._names_of, members.values())))
 
     def _topic_ids(self, member: Member) -> "set[UUID]":
         return {
@@ -444,19 +445,13 @@ class ConsumerGroup:
         """Remove a member from the group. Return the records."""
         self._outbox.note(f"member {member.member_id} {why}")
         self._cancel_timers(member.member_id)
-        members = {
-            member_id: other
-            for member_id, other in self.state.members.current.items()
-            if member_id != member.member_id
-        }
         records = self._removal(member)
-        regexes = {other.topic_regex for other in members.values()}
-        if member.topic_regex and member.topic_regex not in regexes:
+        if member.topic_regex and member.topic_regex not in self._regexes_after(member, None):
             records.append(RegexRecord(self.group_id, member.topic_regex, None))
         epoch = self.state.epoch + 1
-        metadata_hash = self._topics.metadata_hash(self._names(members))
+        metadata_hash = self._topics.metadata_hash(sorted(self._names_after(member, None)))
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
-        if not members:
+        if len(self.state.members) == 1:
             records.append(TargetMetadataRecord(self.group_id, TargetMetadata(epoch, 0)))
         return records
 
