@@ -12,11 +12,15 @@ Rules
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS, TransactionalProducer
+from kafka_compat.coordinator_runtime.coordinator_log import (
+    STORE_ERRORS,
+    TransactionalProducer,
+    is_committed,
+)
 from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.consumer.consumer_group import ConsumerGroup, ConsumerGroups
+from kafka_compat.groups.consumer.consumer_group import ConsumerGroup, ConsumerGroups, MembersStored
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.joining import Joining
@@ -298,6 +302,9 @@ class Group:
             self._offsets_written(purpose, error)
         elif isinstance(purpose, TombstonesStored):
             self._tombstones_written(purpose, error)
+        elif isinstance(purpose, MembersStored):
+            if error and not is_committed(error):
+                self.consumer.write_failed(now)
         else:
             if error:
                 error = self.rebalance.store_failed(error)

@@ -76,6 +76,10 @@ FIRST_EPOCH: Final = 1
 """The epoch of a new group, before its first member has joined."""
 
 
+class MembersStored(NamedTuple):
+    """A write of members, epochs or assignments."""
+
+
 class Topics(Protocol):
     """The topics of the cluster, as a group sees them."""
 
@@ -160,7 +164,7 @@ class ConsumerGroup:
             self._outbox.respond(waiter, error.result)
             return
         if records:
-            self._outbox.write(Write([*replaced, *records], None))
+            self._outbox.write(Write([*replaced, *records], MembersStored()))
         self._outbox.respond_when_committed(waiter, result, _failed)
 
     def _stay(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, list[ConsumerRecord]]:
@@ -245,7 +249,6 @@ class ConsumerGroup:
         target = self.state.targets.current.get(member.member_id, {})
         records.append(TargetAssignmentRecord(self.group_id, returned.member_id, target))
         records.append(current_assignment_record(self.group_id, returned))
-        self._cancel_timers(member.member_id)
         return returned
 
     def _with_subscription(self, member: Member, request: Heartbeat) -> Member:
@@ -373,7 +376,7 @@ class ConsumerGroup:
                 epoch = metadata.epoch + 1
                 records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         if records:
-            self._outbox.write(Write(records, None))
+            self._outbox.write(Write(records, MembersStored()))
 
     def _target(
         self,
@@ -511,6 +514,13 @@ class ConsumerGroup:
         """Compare the metadata hash with the next heartbeat, because a subscribed topic may have changed."""
         self._must_compare_hash = True
 
+    def write_failed(self, now: Now) -> None:
+        """Continue with the stored state, because its last change could not be stored."""
+        self._must_compare_hash = True
+        for member_id in self.state.members.current:
+            if not self._timers.is_set(Timer(TimerKind.SESSION, member_id)):
+                self._start_session(member_id, now)
+
     def loaded(self, now: Now) -> None:
         """Start the sessions of all members."""
         for member in self.state.members.current.values():
@@ -532,7 +542,7 @@ class ConsumerGroup:
             )
         else:
             return
-        self._outbox.write(Write(records, None))
+        self._outbox.write(Write(records, MembersStored()))
 
     def _set_timers(self, member: Member, has_moved: bool, now: Now) -> None:
         self._start_session(member.member_id, now)
