@@ -24,8 +24,10 @@ from tests.groups.memory import WALL_MS, ManualScheduler
 from tests.support import campaign
 
 SEEDS = range(1_000 if campaign.enabled() else 60)
-SESSION_MS: Final = 45_000
 REBALANCE_MS: Final = 20_000
+SILENT_MS: Final = 10_000
+"""A client sends a heartbeat every few seconds, and at once when it has revoked partitions. One that has been
+silent for longer may have been fenced."""
 TOPICS = ("t", "u", "v")
 
 Partition = tuple[str, int]
@@ -41,8 +43,10 @@ class Client:
         self.epoch = 0
         self.owned: set[Partition] = set()
         self.must_tell_all = True
+        self.is_waiting = False
+        """Whether a heartbeat has no response yet. A client sends one at a time."""
         self.heard_ms = 0
-        """When the last response arrived. A client without one for the session timeout may be replaced."""
+        """When the last response arrived."""
 
 
 class World:
@@ -109,6 +113,9 @@ class World:
             self.beat(client)
 
     def beat(self, client: Client) -> None:
+        if client.is_waiting:
+            return
+        client.is_waiting = True
         tells = client.must_tell_all
         owned: dict[object, list[int]] = {}
         for name, partition in sorted(client.owned):
@@ -123,10 +130,11 @@ class World:
             topic_names=client.topics if tells else None,
             owned=owned if client.epoch else {},  # type: ignore[arg-type]
         )
-        sent_epoch, sent_topics = client.epoch, client.topics
+        sent_topics = client.topics
 
         def answered(result: HeartbeatResult) -> None:
-            if self.clients.get(client.name) is not client or client.epoch != sent_epoch:
+            client.is_waiting = False
+            if self.clients.get(client.name) is not client:
                 return
             if self.loses_responses and self.random.random() < 0.1:
                 client.must_tell_all = True
@@ -200,7 +208,7 @@ class World:
     def check(self) -> None:
         owners: dict[Partition, str] = {}
         for client in self.clients.values():
-            if self.scheduler.now_ms - client.heard_ms >= min(SESSION_MS, REBALANCE_MS):
+            if self.scheduler.now_ms - client.heard_ms >= SILENT_MS:
                 continue
             for partition in client.owned:
                 assert partition not in owners, (partition, owners[partition], client.name)
