@@ -40,13 +40,15 @@ R_in = TypeVar("R_in", contravariant=True)
 class Write(NamedTuple):
     """Records of a machine to append as one batch, in a transaction if `producer` is set. They are replayed
     when they have been appended. Once they are committed, or the write has failed, the runtime calls the
-    machine's `written` with `purpose`. `commits` is true if the records are committed consumer offsets.
+    machine's `written` with `purpose`. `commits` is true if the records are committed consumer offsets. With
+    `may_split`, many records are appended as several batches; if one fails, those before it remain.
     """
 
     records: Sequence[Any]
     purpose: object
     producer: TransactionalProducer | None = None
     commits: bool = False
+    may_split: bool = False
 
 
 class ResponseWhenCommitted(NamedTuple):

@@ -266,7 +266,8 @@ class Group:
             records.append(GroupRecord(self.group_id, None))
         purpose = TombstonesStored(whole_group, waiter, answer)
         if records:
-            self._outbox.write(Write(records, purpose))
+            # Only the deletion of a group on request must be all or nothing.
+            self._outbox.write(Write(records, purpose, may_split=waiter is None))
             return
         # The log contains nothing to delete, unless earlier tombstones are not committed yet.
         if whole_group:
