@@ -43,6 +43,7 @@ class RandomGroup:
     """Members come, go and change their subscriptions; topics are created, deleted and grown."""
 
     def __init__(self, seed: int, max_members: int = 40, max_topics: int = 10) -> None:
+        self.seed = seed
         self.random = random.Random(seed)
         self._max_members = self.random.choice((1, 3, 10, max_members))
         self._max_topics = self.random.choice((1, 3, max_topics))
@@ -60,6 +61,18 @@ class RandomGroup:
         for _ in range(self.random.randint(0, self._max_members)):
             self._join()
         self._admit()
+
+    @classmethod
+    def large(cls, seed: int) -> RandomGroup:
+        """Return a group whose members, up to 130, have many partitions of few topics."""
+        group = cls(seed, 130, 4)
+        group._max_members = group.random.choice((64, 96, 130))
+        group._max_partitions = 2000
+        group._create_topic()
+        group._create_topic()
+        for _ in range(group.random.randint(group._max_members - 6, group._max_members)):
+            group._join()
+        return group
 
     def change(self) -> None:
         """Change the group at random."""
@@ -100,15 +113,19 @@ class RandomGroup:
                 order.remove(event[1:])
         member_ids = order.ordered_keys() + ([self.joining] if self.joining is not None else [])
         specs: dict[str, MemberSpec] = {}
+        subscriptions: dict[tuple[str, ...], tuple[UUID, ...]] = {}
         for member_id in member_ids:
             member = self.members[member_id]
-            names = string_order(member.names, copy_capacity(len(member.names)))
+            names = tuple(member.names)
+            if names not in subscriptions:
+                ordered = string_order(names, copy_capacity(len(names)))
+                subscriptions[names] = tuple(self.topics[name][0] for name in ordered if name in self.topics)
             specs[member_id] = MemberSpec(
                 member.instance_id,
                 None,
-                tuple(self.topics[name][0] for name in names if name in self.topics),
+                subscriptions[names],
                 len(names),
-                member.target or {},
+                {} if member.target is None else member.target,
             )
         return GroupSpec(specs, self.is_homogeneous)
 
@@ -149,8 +166,7 @@ class RandomGroup:
         records = [
             [member_id, as_record(assignment)]
             for member_id, assignment in target.items()
-            if self.members[member_id].target is None
-            or assignment is not spec.members[member_id].assignment
+            if self.members[member_id].target is None or assignment is not spec.members[member_id].assignment
         ]
         return {"records": records, "members": list(spec.members)}, target
 
@@ -164,7 +180,9 @@ class RandomGroup:
             return
         is_static = self.random.random() < 0.2
         names = self._subscription()
-        self.members[member_id] = Member(f"instance-{self._count * 7919 % 101}-é" if is_static else None, names)
+        self.members[member_id] = Member(
+            f"instance-{self._count * 7919 % 101}-é" if is_static else None, names
+        )
         self.joining = member_id
 
     def _new_id(self) -> str:

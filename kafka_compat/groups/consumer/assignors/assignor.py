@@ -27,7 +27,9 @@ class MemberSpec(NamedTuple):
     instance_id: str | None
     rack_id: str | None
     subscribed_topic_ids: "tuple[UUID, ...]"
-    """The existing topics, in the iteration order of Kafka's set of subscribed topic names."""
+    """The existing topics, in the iteration order of Kafka's set of subscribed topic names. To save time, let
+    members with the same subscriptions share one tuple.
+    """
     subscribed_name_count: int
     """Number of subscribed names, including topics that do not exist. Kafka sizes hash tables with it."""
     assignment: Assignment
