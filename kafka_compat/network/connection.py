@@ -37,6 +37,7 @@ from kafka_compat.network.turns import TURN_S
 from kafka_compat.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
+    from kafka_compat.api.handler import RequestContext
     from kafka_compat.security.sasl.exchange import Exchange
 
 log = logging.getLogger(__name__)
@@ -73,10 +74,14 @@ class Connection:
             session=self.session,
         )
         """The client's identity. It is replaced when the client authenticates or changes its client ID."""
-        self.header = b"\xff\xff"
+        self.known: RequestContext | None = None
+        """The context of the last request, which the next request shares if `kind`, `header` and the caller
+        are the same, or None.
+        """
+        self.kind = b""
+        """The API key and version in the last request's header, as encoded by the client."""
+        self.header = b""
         """The client ID in the last request's header, with the fields around it, as encoded by the client."""
-        self.is_header_flexible: bool | None = False
-        """Whether `header` has tagged fields, or None if `header` is unknown."""
         self.last_active_s = monotonic()
         self.frame_started_s = 0.0
         self.closed = False

@@ -17,8 +17,7 @@ class EncoderSource(Source):
         self.arguments: list[str] = []  # The fixed-size values that the next flush writes.
         self.codes = ""
         self.write = "w"
-
-    def compile(self, cls: type[Message], title: str) -> Any:
+        self.write_records = "write_records(s)"
         self.names |= {
             "IN_MEMORY": buffers.IN_MEMORY,
             "uvarint": buffers.uvarint,
@@ -27,13 +26,26 @@ class EncoderSource(Source):
             "Struct": struct.Struct,
             "TooLong": buffers.TooLong,
         }
-        self.write_function(cls)
-        return self.load(title, "def generated(m, w, write_records, left):")
 
-    def write_function(self, cls: type[Message]) -> None:
+    def compile(self, cls: type[Message], title: str) -> Any:
         self.line("pass")
         self.struct(cls, "m")
         self.flush()
+        return self.load(title, "def generated(m, w, write_records, left):")
+
+    def compile_framer(self, cls: type[Message], title: str, has_tags: bool) -> Any:
+        """Compile a function that returns the parts of a response frame. See compiler.py."""
+        self.names["framed"] = buffers.framed
+        self.write_records = f"if not isinstance(s, IN_MEMORY) or n > {buffers.JOINED_BYTES_MAX}: alone.append(len(parts))"
+        self.line("parts, alone = [], []")
+        self.line("w = parts.append")
+        self.fixed("correlation_id", "ix" if has_tags else "i")
+        self.struct(cls, "m")
+        self.flush()
+        self.line("if alone: return framed(parts, alone)")
+        self.line("frame = b''.join(parts)")
+        self.line(f"return [{self.packer('i')}(len(frame)) + frame]")
+        return self.load(title, "def generated(m, correlation_id, left):")
 
     def fixed(self, argument: str, code: str) -> None:
         self.arguments.append(argument)
@@ -145,7 +157,7 @@ class EncoderSource(Source):
         if wire_type.name == "bytes":
             self.spend(f"n >> {KIB_SHIFT}")
         self.length(code)
-        self.line(f"{'write_records' if wire_type.name == 'records' else self.write}(s)")
+        self.line(self.write_records if wire_type.name == "records" else f"{self.write}(s)")
         if nullable:
             self.depth -= 1
 
