@@ -88,6 +88,7 @@ class Connection:
         self.parked: set[Deferred] = set()
         """Requests whose responses are not available yet. Closing the connection cancels them."""
         self.in_line = False
+        self.began_slice = -1
         self._loop = server.loop
         self._turns = server.turns
         self._request_budget = server.request_budget
@@ -132,7 +133,7 @@ class Connection:
     def _on_readable(self) -> None:
         now_s = monotonic()
         turns = self._turns
-        if now_s >= turns.ends_s and not turns.begin(now_s):
+        if now_s >= turns.ends_s and not turns.begin(self, now_s):
             self._stop_clock(now_s)
             turns.line_up(self, first=self._was_served)
             return

@@ -17,7 +17,7 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from kafka_compat.network.tls import CHUNK_BYTES, Wire
 from kafka_compat.storage.errors import CorruptRecord
@@ -108,8 +108,10 @@ class Output:
             self._count(parts, 1)
         elif self._batch is not None:
             self._batch.extend(parts)
-        else:
+        elif self._queue or len(parts) > 1:
             self._send(parts)
+        else:
+            self._write(cast(bytes, parts[0]))
 
     def complete(self, slot: Slot, parts: list[Part] | None) -> None:
         """Set the response to an earlier request. `parts` is None if the request expects no response."""

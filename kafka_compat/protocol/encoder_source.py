@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from kafka_compat.protocol import buffers
-from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType
+from kafka_compat.protocol.headers import has_flexible_response_header
+from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
 from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, identifier
+
+_HELPERS: Final = {
+    "IN_MEMORY": buffers.IN_MEMORY,
+    "uvarint": buffers.uvarint,
+    "uvarints": buffers.ONE_BYTE_UVARINTS,
+    "tagged_section": buffers.tagged_section,
+    "framed": buffers.framed,
+    "Struct": struct.Struct,
+    "TooLong": buffers.TooLong,
+}
 
 
 class EncoderSource(Source):
@@ -17,28 +28,21 @@ class EncoderSource(Source):
         self.arguments: list[str] = []  # The fixed-size values that the next flush writes.
         self.codes = ""
         self.write = "w"
-        self.write_records = "write_records(s)"
-        self.names |= {
-            "IN_MEMORY": buffers.IN_MEMORY,
-            "uvarint": buffers.uvarint,
-            "uvarints": buffers.ONE_BYTE_UVARINTS,
-            "tagged_section": buffers.tagged_section,
-            "Struct": struct.Struct,
-            "TooLong": buffers.TooLong,
-        }
+        self.put_records = ["write_records(s)"]
+        """The statements that write the records `s`."""
 
     def compile(self, cls: type[Message], title: str) -> Any:
-        self.line("pass")
-        self.struct(cls, "m")
-        self.flush()
+        self.names |= _HELPERS
+        self.write_function(cls)
         return self.load(title, "def generated(m, w, write_records, left):")
 
-    def compile_framer(self, cls: type[Message], title: str, has_tags: bool) -> Any:
-        """Compile a function that returns the parts of a response frame. See compiler.py."""
-        self.names["framed"] = buffers.framed
-        self.write_records = f"if not isinstance(s, IN_MEMORY) or n > {buffers.JOINED_BYTES_MAX}: alone.append(len(parts))"
+    def compile_framer(self, cls: type[Message], title: str) -> Any:
+        self.names |= _HELPERS
+        may_join = f"isinstance(s, IN_MEMORY) and n <= {buffers.JOINED_RECORDS_BYTES_MAX}"
+        self.put_records = [f"if not ({may_join}): alone.append(len(parts))", "w(s)"]
         self.line("parts, alone = [], []")
         self.line("w = parts.append")
+        has_tags = has_flexible_response_header(schema_of(cls).api_key or 0, self.version)
         self.fixed("correlation_id", "ix" if has_tags else "i")
         self.struct(cls, "m")
         self.flush()
@@ -46,6 +50,11 @@ class EncoderSource(Source):
         self.line("frame = b''.join(parts)")
         self.line(f"return [{self.packer('i')}(len(frame)) + frame]")
         return self.load(title, "def generated(m, correlation_id, left):")
+
+    def write_function(self, cls: type[Message]) -> None:
+        self.line("pass")
+        self.struct(cls, "m")
+        self.flush()
 
     def fixed(self, argument: str, code: str) -> None:
         self.arguments.append(argument)
@@ -157,7 +166,8 @@ class EncoderSource(Source):
         if wire_type.name == "bytes":
             self.spend(f"n >> {KIB_SHIFT}")
         self.length(code)
-        self.line(self.write_records if wire_type.name == "records" else f"{self.write}(s)")
+        for statement in self.put_records if wire_type.name == "records" else [f"{self.write}(s)"]:
+            self.line(statement)
         if nullable:
             self.depth -= 1
 

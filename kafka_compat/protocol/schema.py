@@ -277,7 +277,7 @@ def _compile_constructor(cls: type[Message]) -> Callable[..., None]:
             names[f"default_{spec.name}"] = spec.default
             parameters.append(f"{spec.name}=default_{spec.name}")
             body.append(f"    self.{spec.name} = {spec.name}")
-    star = ", *, " if parameters else ""
-    source = f"def __init__(self{star}{', '.join(parameters)}):\n" + "\n".join(body or ["    pass"])
+    # The parameters are not keyword-only, because Python looks up defaults of such parameters in a dictionary.
+    source = f"def __init__({', '.join(['self', *parameters])}):\n" + "\n".join(body or ["    pass"])
     exec(source, names)
     return cast(Callable[..., None], names["__init__"])

@@ -199,7 +199,8 @@ class DelayedFetch:
             throttle_ms = quotas.fetched(self._ctx, response_bytes(plan, result))
             if throttle_ms > 0:
                 return self._throttled(result, throttle_ms)
-        return self._finished(response_of(self._ctx, plan, result, self._reader.replica_id))
+        response = response_of(self._ctx, plan, result, self._reader.replica_id)
+        return self._finished(response) if plan.wants_session or self.is_follower else response
 
     def _response_in_steps(self, result: ReadResult) -> Steps[FetchResponse]:
         quotas, plan = self._quotas, self._plan

@@ -151,8 +151,10 @@ class FetchReader:
         self, partition: Partition, target: FetchTarget, bytes_left: int, may_exceed: bool, is_first: bool
     ) -> tuple[PartitionData, int, bool]:
         """Return the partition's response data, the size of its records, and whether to respond at once."""
-        code = partition.check_leader_epoch(target.current_leader_epoch, self._leader_only)
         replica_id = self.replica_id
+        code = _NONE
+        if target.current_leader_epoch >= 0 or not partition.is_leader:
+            code = partition.check_leader_epoch(target.current_leader_epoch, self._leader_only)
         if code == _NONE and replica_id >= 0 and not partition.has_follower(replica_id):
             code = (
                 ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -34,18 +34,13 @@ _PARTITION_BYTES: Final = 40
 """Approximate sizes in bytes of a response without records: fixed, per topic, and per partition."""
 
 
-TopicPart = tuple[str | UUID, list[PartitionData]]
-"""A topic with partitions that follow each other."""
-
-
 def response_of(ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int) -> FetchResponse:
     """Build the response without opening a session. Records for a follower, whose ID is `replica_id`, count
     toward the leader's replication quota.
     """
-    topics: list[TopicPart] = []
+    topics: list[FetchableTopicResponse] = []
     _add(ctx, plan, result.found, replica_id, topics)
-    responses = [_topic(topic, partitions) for topic, partitions in topics]
-    return FetchResponse(session_id=plan.session_id, responses=responses)
+    return FetchResponse(session_id=plan.session_id, responses=topics)
 
 
 def response_in_steps(
@@ -56,7 +51,7 @@ def response_in_steps(
     """
     if ctx.api_version < FIRST_VERSION_WITH_FORMAT_2:
         yield from _convert(ctx, result.found, replica_id)
-    topics: list[TopicPart] = []
+    topics: list[FetchableTopicResponse] = []
     for first in range(0, len(result.found), PARTITIONS_AT_ONCE):
         _add(ctx, plan, result.found[first : first + PARTITIONS_AT_ONCE], replica_id, topics)
         yield None
@@ -66,11 +61,7 @@ def response_in_steps(
             if plan.send(target, data, 0):
                 _partitions_of(topics, target.topic).append(data)
         yield None
-    response = FetchResponse(session_id=plan.session_id)
-    for topic, partitions in topics:
-        response.responses.append(_topic(topic, partitions))
-        yield None
-    return response
+    return FetchResponse(session_id=plan.session_id, responses=topics)
 
 
 def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[None]:
@@ -133,7 +124,11 @@ def _withheld(partition: int, code: ErrorCode) -> PartitionData:
 
 
 def _add(
-    ctx: FetchContext, plan: FetchPlan, found: Sequence[Found], replica_id: int, topics: list[TopicPart]
+    ctx: FetchContext,
+    plan: FetchPlan,
+    found: Sequence[Found],
+    replica_id: int,
+    topics: list[FetchableTopicResponse],
 ) -> None:
     is_follower = replica_id >= 0
     replicas = ctx.services.replicas
@@ -181,17 +176,14 @@ def _record_throttled(ctx: FetchContext, found: Sequence[Found]) -> None:
             quota.record(size_bytes, broker.clock.monotonic_ms())
 
 
-def _partitions_of(topics: list[TopicPart], topic: str | UUID) -> list[PartitionData]:
+def _partitions_of(topics: list[FetchableTopicResponse], topic: str | UUID) -> list[PartitionData]:
     """Return the topic's list of partitions. Append the topic to `topics` unless it is already the last."""
-    if not topics or (topics[-1][0] is not topic and topics[-1][0] != topic):
-        topics.append((topic, []))
-    return topics[-1][1]
-
-
-def _topic(topic: str | UUID, partitions: list[PartitionData]) -> FetchableTopicResponse:
-    if isinstance(topic, UUID):
-        return FetchableTopicResponse(topic_id=topic, partitions=partitions)
-    return FetchableTopicResponse(topic=topic, partitions=partitions)
+    if isinstance(topic, str):
+        if not topics or topics[-1].topic != topic:
+            topics.append(FetchableTopicResponse(topic=topic))
+    elif not topics or (topics[-1].topic_id is not topic and topics[-1].topic_id != topic):
+        topics.append(FetchableTopicResponse(topic_id=topic))
+    return topics[-1].partitions
 
 
 # --- response size, for consumer quotas (KIP-219)
