@@ -11,7 +11,7 @@ from kafka_compat.api.codec_thread import ELEMENTS_MAX, ELEMENTS_ON_LOOP_MAX
 from kafka_compat.api.error_codes import Codes
 from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.buffers import TooLong
+from kafka_compat.protocol.buffers import TooLong, size_of
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.encoded_array import EncodedArray
 from kafka_compat.protocol.headers import flexible_from, has_flexible_response_header
@@ -227,5 +227,5 @@ class Api:
 
     def _frame(self, version: int, correlation_id: int, parts: Sequence[Any]) -> list[Part]:
         start = self._frame_starts[version]
-        size_bytes = start.size - SIZE_BYTES + codec.parts_size_bytes(parts)
+        size_bytes = start.size - SIZE_BYTES + sum(map(size_of, parts))
         return [start.pack(size_bytes, correlation_id), *parts]

@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 
 
 class RequestContext:
-    """The caller of a request, data about its connection, and the services for its handler. Requests of the
-    same caller, API and version may share a context, unless they pass through stages.
-    """
+    """The caller of a request, data about its connection, and the services for its handler. Requests that pass
+    through no stages may share a context."""
 
     __slots__ = ("api", "api_version", "caller", "is_kept", "services")
 

@@ -75,13 +75,10 @@ class Connection:
         )
         """The client's identity. It is replaced when the client authenticates or changes its client ID."""
         self.known: RequestContext | None = None
-        """The context of the last request, which the next request shares if `kind`, `header` and the caller
-        are the same, or None.
-        """
+        """The last request's context, which the next shares if `kind`, `header` and the caller are the same."""
         self.kind = b""
-        """The API key and version in the last request's header, as encoded by the client."""
         self.header = b""
-        """The client ID in the last request's header, with the fields around it, as encoded by the client."""
+        """The last request's API key and version, and its client ID with the fields around it, encoded."""
         self.last_active_s = monotonic()
         self.frame_started_s = 0.0
         self.closed = False

@@ -21,9 +21,8 @@ from kafka_compat.deferred import Deferred, HungUp
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import SPARE_BYTES_MAX, Frame
 from kafka_compat.network.output import Slot
-from kafka_compat.protocol import codec
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.buffers import TooLong
+from kafka_compat.protocol.buffers import TooLong, size_of
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.headers import decode_client_id
 from kafka_compat.storage.segments.file_slice import FileSlice
@@ -121,9 +120,7 @@ class Dispatcher:
         return False
 
     def _recognize(self, connection: Connection, frame: Frame) -> tuple[RequestContext, int]:
-        """Return the context of a request, and the position of its body. The connection keeps the context,
-        to recognize the header in its next request.
-        """
+        """Return the context of a request, which the next request may share, and the position of its body."""
         if len(frame) < HEADER_BYTES:
             raise MalformedRequest(f"the header has only {len(frame)} bytes")
         key, version, _, client_id_length = _fixed_header(frame)
@@ -264,7 +261,7 @@ class Dispatcher:
             parts = [mangled]
         connection.complete(slot, parts)
         if deferred.sent is not None:
-            deferred.sent(codec.parts_size_bytes(parts) - SIZE_BYTES if parts else 0)
+            deferred.sent(sum(map(size_of, parts)) - SIZE_BYTES if parts else 0)
 
     def _encode_long(self, slot: AwaitedSlot, response: Any, deferred: Deferred | None) -> None:
         """Encode a response in the codec's thread. Later responses wait, but later requests are served."""

@@ -2,9 +2,8 @@
 
 Rules
 1. In each iteration of the loop, clients are served for SLICE_S. During this slice, a readable connection is
-   served at once. Under light load, connections therefore never wait. A callback marks the next iteration. It
-   is omitted if one connection begins two slices in a row, because the loop reports a connection as readable
-   at most once per iteration. A second slice may then begin in the same iteration.
+   served at once. Under light load, connections therefore never wait. A callback marks the next iteration,
+   except if one connection begins two slices in a row, because a connection is readable once per iteration.
 2. After the slice, connections wait in line and are served in the next iterations. Each turn lasts TURN_S, or
    less if many connections wait, and includes at least one request.
 3. There are two lines: one for clients that send occasional requests, and one for clients that send requests

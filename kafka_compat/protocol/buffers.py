@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from io import BytesIO
 from struct import Struct
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -15,8 +15,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 IN_MEMORY: Final = (bytes, bytearray, memoryview)
 
-_SIZE: Final = Struct(">i")
-JOINED_RECORDS_BYTES_MAX: Final = 8192
+JOINED_RECORDS_BYTES_MAX: Final = 32 * 1024
 """Maximum size in bytes of in-memory records that are joined with adjacent bytes of a message."""
 COPIED_BYTES_MAX: Final = 64 * 1024
 """Maximum size of a message that is copied to a bytes object before it is decoded. Its records are bytes.
@@ -48,24 +47,6 @@ def in_memory(records: Records | None) -> Buffer | None:
 def size_of(value: Records) -> int:
     """Return the size in bytes of the value of a records field."""
     return len(value) if isinstance(value, IN_MEMORY) else value.size_bytes
-
-
-def framed(parts: list[Records], alone: list[int]) -> list[Records]:
-    """Precede an encoded response by its size, and join its parts, except the parts with the indexes in
-    `alone`, of which there is at least one.
-    """
-    joined: list[Records] = []
-    start = size_bytes = 0
-    for index in alone:
-        before = b"".join(cast("list[bytes]", parts[start:index]))
-        joined += (before, parts[index])
-        size_bytes += len(before) + size_of(parts[index])
-        start = index + 1
-    rest = b"".join(cast("list[bytes]", parts[start:]))
-    if rest:
-        joined.append(rest)
-    joined[0] = _SIZE.pack(size_bytes + len(rest)) + cast(bytes, joined[0])
-    return joined
 
 
 @lru_cache(maxsize=1024)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Sequence
-from types import BuiltinFunctionType
 from typing import Any, Final, TypeVar, cast
 
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -114,8 +112,8 @@ def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> byte
 
 
 def framer(cls: type, version: int) -> Any:
-    """Return the function that encodes a response frame: framer(message, correlation_id, elements_max) returns
-    its parts. Raises one of ENCODING_ERRORS if a value does not fit, and TooLong.
+    """Return the function that encodes a response frame: framer(message, correlation_id, elements_max)
+    returns its parts. Raises one of ENCODING_ERRORS if a value does not fit, and TooLong.
     """
     native = native_codecs(cls, "FRAMERS").get((cls, version))
     if native is not None:
@@ -162,11 +160,6 @@ def encode_long(message: object, version: int) -> list[Records]:
     if start < len(whole):
         parts.append(whole[start:])
     return parts
-
-
-def parts_size_bytes(parts: Sequence[Records]) -> int:
-    """Return the total size in bytes of the parts of an encoded message."""
-    return sum(map(size_of, parts))
 
 
 def decode_versioned(cls: type[M], buffer: Buffer) -> tuple[M, int]:
@@ -262,6 +255,3 @@ def _why_not_encoded(message: object, version: int, error: Exception) -> str:
     except Refused as refused:
         return f"v{version} {refused}"
     return f"{type(message).__name__} v{version}: {error}"
-
-
-IS_COMPILED: Final = isinstance(_why_not_encoded, BuiltinFunctionType)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 
 from kafka_compat.protocol.buffers import Records
 from kafka_compat.protocol.decoder_source import DecoderSource
-from kafka_compat.protocol.encoder_source import EncoderSource
+from kafka_compat.protocol.encoder_source import EncoderSource, FrameSource
 from kafka_compat.protocol.schema import Message, schema_of
 
 Decoder: TypeAlias = Callable[[bytes | memoryview, int, int], tuple[Any, int]]
@@ -45,9 +45,8 @@ def compile_encoder(cls: type[Message], version: int) -> Encoder:
 
 @cache
 def compile_framer(cls: type[Message], version: int) -> Framer:
-    """Compile a function `frame(message, correlation_id, elements_max)`, which encodes a response with its size
-    and header. The function returns the parts of the frame. Large records and slices of files are separate
-    parts. It raises TooLong like an encoder.
+    """Compile a function `frame(message, correlation_id, elements_max)` that returns the parts of a response
+    frame. Large records and slices of files are separate parts. It raises TooLong like an encoder.
     """
-    generator = EncoderSource(version, version in schema_of(cls).flexible)
-    return cast(Framer, generator.compile_framer(cls, f"frame {cls.__name__} v{version}"))
+    generator = FrameSource(version, version in schema_of(cls).flexible)
+    return cast(Framer, generator.compile(cls, f"frame {cls.__name__} v{version}"))

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from kafka_compat.protocol import buffers
 from kafka_compat.protocol.headers import has_flexible_response_header
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
 from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, identifier
-
-_HELPERS: Final = {
-    "IN_MEMORY": buffers.IN_MEMORY,
-    "uvarint": buffers.uvarint,
-    "uvarints": buffers.ONE_BYTE_UVARINTS,
-    "tagged_section": buffers.tagged_section,
-    "framed": buffers.framed,
-    "Struct": struct.Struct,
-    "TooLong": buffers.TooLong,
-}
 
 
 class EncoderSource(Source):
@@ -28,28 +18,20 @@ class EncoderSource(Source):
         self.arguments: list[str] = []  # The fixed-size values that the next flush writes.
         self.codes = ""
         self.write = "w"
+        self.signature = "m, w, write_records, left"
         self.put_records = ["write_records(s)"]
-        """The statements that write the records `s`."""
 
     def compile(self, cls: type[Message], title: str) -> Any:
-        self.names |= _HELPERS
+        self.names |= {
+            "IN_MEMORY": buffers.IN_MEMORY,
+            "uvarint": buffers.uvarint,
+            "uvarints": buffers.ONE_BYTE_UVARINTS,
+            "tagged_section": buffers.tagged_section,
+            "Struct": struct.Struct,
+            "TooLong": buffers.TooLong,
+        }
         self.write_function(cls)
-        return self.load(title, "def generated(m, w, write_records, left):")
-
-    def compile_framer(self, cls: type[Message], title: str) -> Any:
-        self.names |= _HELPERS
-        may_join = f"isinstance(s, IN_MEMORY) and n <= {buffers.JOINED_RECORDS_BYTES_MAX}"
-        self.put_records = [f"if not ({may_join}): alone.append(len(parts))", "w(s)"]
-        self.line("parts, alone = [], []")
-        self.line("w = parts.append")
-        has_tags = has_flexible_response_header(schema_of(cls).api_key or 0, self.version)
-        self.fixed("correlation_id", "ix" if has_tags else "i")
-        self.struct(cls, "m")
-        self.flush()
-        self.line("if alone: return framed(parts, alone)")
-        self.line("frame = b''.join(parts)")
-        self.line(f"return [{self.packer('i')}(len(frame)) + frame]")
-        return self.load(title, "def generated(m, correlation_id, left):")
+        return self.load(title, f"def generated({self.signature}):")
 
     def write_function(self, cls: type[Message]) -> None:
         self.line("pass")
@@ -233,3 +215,26 @@ class EncoderSource(Source):
             self.value(element, False, item)
         self.flush()
         self.depth -= 1
+
+
+class FrameSource(EncoderSource):
+    """Source generator for the encoder of a response frame."""
+
+    def write_function(self, cls: type[Message]) -> None:
+        self.signature = "m, correlation_id, left"
+        self.put_records = [
+            f"if isinstance(s, IN_MEMORY) and n <= {buffers.JOINED_RECORDS_BYTES_MAX}: w(s)",
+            "else: apart += (b''.join(parts), s); parts.clear(); "
+            f"size += len(apart[-2]) + n - {int(self.flexible)}",
+        ]
+        self.line("parts, apart, size = [], [], 0")
+        self.line("w = parts.append")
+        has_tags = has_flexible_response_header(schema_of(cls).api_key or 0, self.version)
+        self.fixed("correlation_id", "ix" if has_tags else "i")
+        self.struct(cls, "m")
+        self.flush()
+        self.line("rest = b''.join(parts)")
+        pack = self.packer("i")
+        self.line(f"if not apart: return [{pack}(len(rest)) + rest]")
+        self.line(f"apart[0] = {pack}(size + len(rest)) + apart[0]")
+        self.line("return [*apart, rest] if rest else apart")

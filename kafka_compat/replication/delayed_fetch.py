@@ -78,12 +78,14 @@ class DelayedFetch:
         self._quotas = None if self.is_follower else services.quotas
         max_bytes = request.max_bytes
         if not self.is_follower:
-            max_bytes = min(max_bytes, services.config.int("fetch.max.bytes"))
+            limit_bytes = services.config.int("fetch.max.bytes")
+            if limit_bytes < max_bytes:
+                max_bytes = limit_bytes
             if self._quotas is not None:
                 max_bytes = min(max_bytes, self._quotas.fetch_max_bytes(ctx))
         if version < FIRST_VERSION_WITH_FORMAT_2:
             max_bytes = min(max_bytes, CONVERTED_BYTES_MAX)
-        self._min_bytes = min(request.min_bytes, max_bytes)
+        self._min_bytes = request.min_bytes if request.min_bytes < max_bytes else max_bytes
         self._reader = FetchReader(
             services,
             plan,

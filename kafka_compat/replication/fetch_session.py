@@ -92,7 +92,6 @@ class FetchTarget:
         """The partition from which a follower's target was last read."""
         self.agrees = False
         """Whether the log of `replica` matched the follower's log up to `fetch_offset`."""
-        # Like `partition_key`, which is not called because every fetched partition has a target.
         self.key = (topic if isinstance(topic, str) else topic.int, partition)
 
 
@@ -231,13 +230,13 @@ class FetchSessionCache:
         """Determine the partitions that a request fetches. Raises KafkaError if the session ID or epoch is
         wrong (KIP-227), or if the session uses topic IDs and the request uses names or vice versa (KIP-516).
         """
+        if len(targets) > 1:
+            targets = list({target.key: target for target in targets}.values())
         session = self._sessions.get(session_id)
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if session is not None:
                 self._remove(session)
             wants_session = epoch == INITIAL_EPOCH
-            if len(targets) > 1:
-                targets = _last_of_each(targets)
             return FetchPlan(targets, None, FINAL_EPOCH, wants_session, uses_topic_ids)
         if session is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -248,7 +247,7 @@ class FetchSessionCache:
         self._update(session, targets, forgotten)
         if not session.targets:
             self._remove(session)
-            return FetchPlan(_last_of_each(targets))
+            return FetchPlan(targets)
         session.next_epoch = 1 if epoch == _EPOCH_MAX else epoch + 1
         self._touch(session, now_ms)
         return FetchPlan(list(session.targets.values()), session, session.next_epoch)
@@ -330,8 +329,3 @@ class FetchSessionCache:
         self._remove(oldest)
         self.evictions += 1
         return True
-
-
-def _last_of_each(targets: list[FetchTarget]) -> list[FetchTarget]:
-    """Return only the last entry for each partition (rule 4)."""
-    return list({target.key: target for target in targets}.values())

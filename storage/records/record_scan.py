@@ -262,10 +262,7 @@ def _uniform_run(data: bytes, index: int, count: int, start: int) -> Run | None:
         return None
     columns += range(start, position)
 
-    run = (stop_index if stop_index < count else count) - index
-    complete = (len(data) - start) // size
-    if run > complete:
-        run = complete
+    run = min(min(stop_index, count) - index, (len(data) - start) // size)
     stop = start + run * size
     for first in columns:
         values = data[first:stop:size]
