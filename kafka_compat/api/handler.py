@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
 
 class RequestContext:
-    """The caller of a request, data about its connection, and the services for its handler. Requests that pass
-    through no stages may share a context."""
+    """The caller of a request, its connection, and the services for its handler. Requests without stages may
+    share a context.
+    """
 
     __slots__ = ("api", "api_version", "caller", "is_kept", "services")
 

@@ -75,7 +75,7 @@ class Connection:
         )
         """The client's identity. It is replaced when the client authenticates or changes its client ID."""
         self.known: RequestContext | None = None
-        """The last request's context, which the next shares if `kind`, `header` and the caller are the same."""
+        """The last request's context. The next shares it if `kind`, `header` and the caller are the same."""
         self.kind = b""
         self.header = b""
         """The last request's API key and version, and its client ID with the fields around it, encoded."""

@@ -270,12 +270,12 @@ class ProducerState:
         Completed transactions whose markers are below `high_watermark` are dropped, because the high
         watermark never decreases.
         """
-        if not self._ongoing and not self._completed:
-            return high_watermark
         if self._completed:
             self._completed = {
                 first: marker for first, marker in self._completed.items() if marker >= high_watermark
             }
+        if not self._ongoing and not self._completed:
+            return high_watermark
         return min(*self._ongoing, *self._completed, high_watermark)
 
     # Expiry
