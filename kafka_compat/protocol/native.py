@@ -10,7 +10,7 @@ from mypy_extensions import i32, i64, u8
 from kafka_compat.protocol.buffers import IN_MEMORY
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, represent, same
 
-RECORDS_COPIED_BYTES_MAX: i64 = 8192
+RECORDS_COPIED_BYTES_MAX: i64 = 32 * 1024
 
 
 class NativeMessage:
