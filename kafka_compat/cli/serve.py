@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import logging
 import os
 import resource
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from itertools import takewhile
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
 
-from kafka_compat.cli import arguments, log_output
+from kafka_compat.cli import log_output
 from kafka_compat.cli.log_output import refuse
 from kafka_compat.cli.uncollected import uncollected
 from kafka_compat.config import BrokerConfig, ConfigFileError, load
 
 if TYPE_CHECKING:
+    import argparse
+
     from kafka_compat.cli.ephemeral import EphemeralFolder
 
 log = logging.getLogger("kafka_compat")
 
 
+_OPTIONS: Final = {
+    "--env": "also read settings from the environment variables of Kafka's container images, such as "
+    "KAFKA_LOG_DIRS or KAFKA_CFG_LOG_DIRS for log.dirs, and KAFKA_CREATE_TOPICS; they override the files",
+    "--port": "listen on 127.0.0.1:N (0 for any free port): "
+    "short for --override listeners=PLAINTEXT://127.0.0.1:N",
+    "--brokers": "run a cluster of N brokers in this process, for tests. Broker IDs are 1 to N; ports are "
+    "consecutive, starting at the listener's port; each broker has its own data directory",
+    "--processes": "run a cluster of N brokers, each in its own process, and restart processes that "
+    "terminate. Broker IDs start at broker.id; ports and data directories are assigned as for --brokers. If "
+    "kafka.compat.http.listener is set, HTTP ports are consecutive, starting at the port of that listener",
+    "--ephemeral": "store data in a new temporary directory, and delete it when the broker stops",
+    "--stop-at-eof": "exit immediately at the end of standard input, that is, when the parent program exits "
+    "or is killed; --ephemeral data is deleted, and other data is kept",
+    "--json": "print one line of JSON with the address when the broker is ready",
+    "--kafka-lines": "once the broker is ready, print the Kafka startup messages that container tools "
+    "wait for",
+    "--verbose": "also log INFO events: short for --override kafka.compat.log.level=INFO",
+}
+"""Maps each option to its help. Options that are not in _NUMBERS are flags."""
+_NUMBERS: Final = {"--port": "port", "--brokers": "count", "--processes": "count"}
+"""Maps each option with a number to the function in `arguments` that parses the number."""
+
+
 def add_parser(subparsers: Any) -> None:
     """Add the `serve` subcommand to the command line."""
+    from kafka_compat.cli import arguments
+
     parser = subparsers.add_parser(
         "serve",
         help="run a broker in the foreground",
@@ -37,59 +66,42 @@ def add_parser(subparsers: Any) -> None:
         help="settings file; later files override earlier files",
     )
     arguments.add_override(parser)
-    parser.add_argument(
-        "--env",
-        action="store_true",
-        help="also read settings from the environment variables of Kafka's container images, such as "
-        "KAFKA_LOG_DIRS or KAFKA_CFG_LOG_DIRS for log.dirs, and KAFKA_CREATE_TOPICS; they override the files",
-    )
-    parser.add_argument(
-        "--port",
-        type=arguments.port,
-        metavar="N",
-        help="listen on 127.0.0.1:N (0 for any free port): "
-        "short for --override listeners=PLAINTEXT://127.0.0.1:N",
-    )
-    parser.add_argument(
-        "--brokers",
-        type=arguments.count,
-        metavar="N",
-        help="run a cluster of N brokers in this process, for tests. Broker IDs are 1 to N; ports are "
-        "consecutive, starting at the listener's port; each broker has its own data directory",
-    )
-    parser.add_argument(
-        "--processes",
-        type=arguments.count,
-        metavar="N",
-        help="run a cluster of N brokers, each in its own process, and restart processes that terminate. "
-        "Broker IDs start at broker.id; ports and data directories are assigned as for --brokers. If "
-        "kafka.compat.http.listener is set, HTTP ports are consecutive, starting at the port of that "
-        "listener",
-    )
-    parser.add_argument(
-        "--ephemeral",
-        action="store_true",
-        help="store data in a new temporary directory, and delete it when the broker stops",
-    )
-    parser.add_argument(
-        "--stop-at-eof",
-        action="store_true",
-        help="exit immediately at the end of standard input, that is, when the parent program exits or "
-        "is killed; --ephemeral data is deleted, and other data is kept",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print one line of JSON with the address when the broker is ready"
-    )
-    parser.add_argument(
-        "--kafka-lines",
-        action="store_true",
-        help="once the broker is ready, print the Kafka startup messages that container tools wait for",
-    )
-    parser.add_argument(
-        "--verbose",
-        action="store_true",
-        help="also log INFO events: short for --override kafka.compat.log.level=INFO",
-    )
+    for option, text in _OPTIONS.items():
+        if option in _NUMBERS:
+            parse = getattr(arguments, _NUMBERS[option])
+            parser.add_argument(option, type=parse, metavar="N", help=text)
+        else:
+            parser.add_argument(option, action="store_true", help=text)
+
+
+def parse_simple(words: Sequence[str]) -> Any:
+    """Parse the words after `serve` if they are settings files, followed by overrides, flags and a port.
+    Return None for all other command lines, including invalid ones, which argparse parses. Importing and
+    preparing argparse would take 3% of the startup time.
+    """
+    given: dict[str, Any] = {_attribute(option): None if option in _NUMBERS else False for option in _OPTIONS}
+    files = list(takewhile(lambda word: not word.startswith("-"), words))
+    given |= {"command": "serve", "properties": files, "override": []}
+    rest = iter(words[len(files) :])
+    for word in rest:
+        option, has_value, value = word.partition("=")
+        if option not in ("--override", "--port"):
+            if word not in _OPTIONS or word in _NUMBERS:
+                return None
+            given[_attribute(word)] = True
+            continue
+        value = value if has_value else next(rest, "")
+        if option == "--port" and value.isdecimal() and int(value) < 65536:
+            given["port"] = int(value)
+        elif option == "--override" and value and not value.startswith("-"):
+            given["override"].append(value)
+        else:
+            return None
+    return SimpleNamespace(**given)
+
+
+def _attribute(option: str) -> str:
+    return option.removeprefix("--").replace("-", "_")
 
 
 def run(args: argparse.Namespace) -> int:
