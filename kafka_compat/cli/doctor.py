@@ -7,6 +7,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_compat.cli import arguments
+
 if TYPE_CHECKING:
     from kafka_compat.cli.diagnosis import Finding
 
@@ -38,20 +40,8 @@ def add_parser(subparsers: Any) -> None:
         metavar="HOST:PORT,…",
         help=f"brokers to connect to first (default: bootstrap.servers in the file, or {_BOOTSTRAP})",
     )
-    parser.add_argument(
-        "--topic",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="topic to check permissions for; may be repeated",
-    )
-    parser.add_argument(
-        "--group",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="group to check permissions for; may be repeated",
-    )
+    arguments.add_several(parser, "--topic", "NAME", "topic to check permissions for; may be repeated")
+    arguments.add_several(parser, "--group", "NAME", "group to check permissions for; may be repeated")
     parser.add_argument(
         "--timeout",
         type=float,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka_compat.cli import pipeline_arguments as common
+from kafka_compat.cli.arguments import add_several
 
 _WINDOWS_EXAMPLE = (
     "example: --schema 'carrier STRING, distance DOUBLE' --window 1h --group-by carrier --sum distance"
@@ -247,7 +248,7 @@ def _replay_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topic", action="append", metavar="T", help="topic of the archive (default: all)")
     parser.add_argument("--to-topic", metavar="T", help="topic to write to (default: each topic's own name)")
     help = "offsets of partition P; FIRST or LAST may be omitted (3:100-, 0:-99); may be repeated"
-    common.add_several(parser, "--offsets", "P:FIRST-LAST", help, type=_offsets)
+    add_several(parser, "--offsets", "P:FIRST-LAST", help, type=_offsets)
     common.add_times(parser)
     parser.add_argument("--dry-run", action="store_true", help="count the records without writing them")
     parser.add_argument(
@@ -365,9 +366,9 @@ def _windows_arguments(parser: argparse.ArgumentParser) -> None:
         ("min", "minimum of this column"),
         ("max", "maximum of this column"),
     ):
-        common.add_several(parser, f"--{name}", "COLUMN", f"{what}; may be repeated")
+        add_several(parser, f"--{name}", "COLUMN", f"{what}; may be repeated")
     check = "condition that valid rows meet, such as distance > 0; may be repeated"
-    common.add_several(parser, "--check", "SQL", check)
+    add_several(parser, "--check", "SQL", check)
     common.add_target(parser)
 
 

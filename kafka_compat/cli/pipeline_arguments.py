@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from kafka_compat.cli.arguments import add_several
+
 _SECRET = re.compile(
     r"^((?:--[a-z-]+=)?[\w.]*(?:password|secret|jaas|token|credential|\.key|\.pem)[\w.]*)=.*", re.I | re.S
 )
@@ -47,11 +49,6 @@ def given_options(args: argparse.Namespace, *, librdkafka: bool = False) -> list
     settings.pop("bootstrap.servers", None)
     named = producer_properties(settings) if librdkafka else settings
     return [*(f"{name}={value}" for name, value in named.items()), *args.kafka_option]
-
-
-def add_several(parser: argparse.ArgumentParser, name: str, metavar: str, help: str, **more: Any) -> None:
-    """Add an argument that may be repeated."""
-    parser.add_argument(name, action="append", default=[], metavar=metavar, help=help, **more)
 
 
 def add_length(

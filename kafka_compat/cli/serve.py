@@ -79,29 +79,25 @@ def parse_simple(words: Sequence[str]) -> Any:
     Return None for all other command lines, including invalid ones, which argparse parses. Importing and
     preparing argparse would take 3% of the startup time.
     """
-    given: dict[str, Any] = {_attribute(option): None if option in _NUMBERS else False for option in _OPTIONS}
-    files = list(takewhile(lambda word: not word.startswith("-"), words))
-    given |= {"command": "serve", "properties": files, "override": []}
+    given: dict[str, Any] = {option: None if option in _NUMBERS else False for option in _OPTIONS}
+    files, overrides = list(takewhile(lambda word: not word.startswith("-"), words)), []
     rest = iter(words[len(files) :])
     for word in rest:
         option, has_value, value = word.partition("=")
         if option not in ("--override", "--port"):
             if word not in _OPTIONS or word in _NUMBERS:
                 return None
-            given[_attribute(word)] = True
+            given[word] = True
             continue
         value = value if has_value else next(rest, "")
         if option == "--port" and value.isdecimal() and int(value) < 65536:
-            given["port"] = int(value)
+            given[option] = int(value)
         elif option == "--override" and value and not value.startswith("-"):
-            given["override"].append(value)
+            overrides.append(value)
         else:
             return None
-    return SimpleNamespace(**given)
-
-
-def _attribute(option: str) -> str:
-    return option.removeprefix("--").replace("-", "_")
+    attributes = {option[2:].replace("-", "_"): value for option, value in given.items()}
+    return SimpleNamespace(command="serve", properties=files, override=overrides, **attributes)
 
 
 def run(args: argparse.Namespace) -> int:
