@@ -59,12 +59,8 @@ def add_parser(subparsers: Any) -> None:
         "By default, the broker listens on 127.0.0.1:9092 and stores data in ~/.local/share/kafka-compat.",
         epilog="exit codes: 0 after SIGINT or SIGTERM; 1 if the broker failed; 2 if it could not start",
     )
-    parser.add_argument(
-        "properties",
-        nargs="*",
-        metavar="server.properties",
-        help="settings file; later files override earlier files",
-    )
+    help = "settings file; later files override earlier files"
+    parser.add_argument("properties", nargs="*", metavar="server.properties", help=help)
     arguments.add_override(parser)
     for option, text in _OPTIONS.items():
         if option in _NUMBERS:
@@ -143,8 +139,9 @@ def _serve_all(args: argparse.Namespace, config: BrokerConfig, *, keeps_data: bo
     if args.brokers is not None and args.brokers > 1:
         from kafka_compat.cli.local_cluster import serve_local_cluster
 
-        return run_loop(serve_local_cluster(config, args.brokers, as_json=args.json))
-    return run_loop(_serve(config, as_json=args.json, kafka_lines=args.kafka_lines, keeps_data=keeps_data))
+        serving = serve_local_cluster(config, args.brokers, as_json=args.json, syncs=not args.ephemeral)
+        return run_loop(serving)
+    return run_loop(_serve(args, config, keeps_data=keeps_data))
 
 
 def _given_log_dirs(config: BrokerConfig) -> str | None:
@@ -207,7 +204,7 @@ def _raise_descriptor_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool, keeps_data: bool) -> int:
+async def _serve(args: argparse.Namespace, config: BrokerConfig, *, keeps_data: bool) -> int:
     from kafka_compat.cli import foreground
     from kafka_compat.cli.http_services import http_services
     from kafka_compat.errors import StartupError
@@ -218,14 +215,14 @@ async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool, keep
     try:
         http = http_services(config)
         with uncollected():
-            broker = foreground.new_broker(config, http)
+            broker = foreground.new_broker(config, http, syncs=not args.ephemeral)
         broker.keeps_data = keeps_data
 
         def ready() -> None:
-            foreground.tell_ready([broker], http.url if http else None, as_json=as_json)
+            foreground.tell_ready([broker], http.url if http else None, as_json=args.json)
             if http is not None:
                 http.serve([broker])
-            if kafka_lines:
+            if args.kafka_lines:
                 foreground.tell_started(broker)
 
         return await foreground.serve(broker, stop, ready)
