@@ -186,7 +186,8 @@ class RealFilesystem:
 
     def __init__(self, *, syncs: bool = True) -> None:
         """Without `syncs`, nothing is durable: files survive the process, but not a crash of the machine."""
-        self._file, self._fsync = (OsFile, os.fsync) if syncs else (UnsyncedFile, not_synced)
+        self._file = OsFile if syncs else UnsyncedFile
+        self._fsync: Callable[[int], None] = os.fsync if syncs else not_synced
 
     def open(self, path: str) -> OsFile:
         return self._file(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC))

@@ -16,7 +16,8 @@ _TABLES: tuple[Any, ...] = (ErrorCode, ApiKey)
 
 @pytest.mark.parametrize("table", _TABLES)
 def test_members_behave_like_members_of_the_standard_enumeration(table: Any) -> None:
-    standard = enum.IntEnum(table.__name__, {key: int(member) for key, member in table.__members__.items()})
+    new: Any = enum.IntEnum
+    standard = new(table.__name__, {key: int(member) for key, member in table.__members__.items()})
     assert [*map(int, table)] == [*map(int, standard)]
     for ours, theirs in zip(table, standard, strict=True):
         assert isinstance(ours, table)
