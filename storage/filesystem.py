@@ -177,17 +177,13 @@ class OsFileLock:
             self._fd = -1
 
 
-def not_synced(fd: int) -> None:
-    """Do nothing, in place of `os.fsync`."""
-
-
 class RealFilesystem:
     """The file system of this machine."""
 
     def __init__(self, *, syncs: bool = True) -> None:
         """Without `syncs`, nothing is durable: files survive the process, but not a crash of the machine."""
+        self._syncs = syncs
         self._file = OsFile if syncs else UnsyncedFile
-        self._fsync: Callable[[int], None] = os.fsync if syncs else not_synced
 
     def open(self, path: str) -> OsFile:
         return self._file(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC))
@@ -225,6 +221,10 @@ class RealFilesystem:
                 os.unlink(temporary)
             raise
         self.sync_directory(os.path.dirname(path))
+
+    def _fsync(self, fd: int) -> None:
+        if self._syncs:
+            os.fsync(fd)
 
     def sync_file(self, path: str) -> None:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)

@@ -15,7 +15,7 @@ from kafka_compat.errors import StartupError
 from kafka_compat.storage.directories.directory_claim import DirectoryClaim
 from kafka_compat.storage.directories.directory_names import RETURNING
 from kafka_compat.storage.errors import StorageError
-from kafka_compat.storage.filesystem import RealFilesystem, not_synced
+from kafka_compat.storage.filesystem import RealFilesystem
 
 _REPLICATED = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
 _OF_ITS_OWN = ("node.id", "log.dir", "advertised.listeners")
@@ -126,7 +126,7 @@ class Tree:
         """
         self._directory = config.log_dirs[0]
         self._brokers = brokers
-        self._fsync = os.fsync if syncs else not_synced
+        self._syncs = syncs
         self._claim = DirectoryClaim(self._directory, RealFilesystem())
         try:
             self._claim.lock()
@@ -145,7 +145,7 @@ class Tree:
 
     def _open(self) -> EmbeddedMetadataStore:
         path = os.path.join(self._directory, JOURNAL_NAME)
-        return EmbeddedMetadataStore(path, journal=Journal(path, self._fsync))
+        return EmbeddedMetadataStore(path, journal=Journal(path, syncs=self._syncs))
 
     def snapshot(self) -> dict[str, bytes]:
         """Return the contents of the metadata files, by name."""

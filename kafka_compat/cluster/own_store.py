@@ -16,7 +16,6 @@ from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal
 from kafka_compat.errors import StartupError
 from kafka_compat.metadata.topic_nodes import new_id
 from kafka_compat.storage.directories.directory_claim import why_unusable
-from kafka_compat.storage.filesystem import not_synced
 
 if TYPE_CHECKING:
     from kafka_compat.config import BrokerConfig
@@ -29,7 +28,7 @@ NewTree = Callable[[str, Callable[[], int]], EmbeddedMetadataStore]
 
 def new_unsynced_tree(path: str, now_ms: Callable[[], int]) -> EmbeddedMetadataStore:
     """Open a tree whose changes survive the process, but not a crash of the machine."""
-    return EmbeddedMetadataStore(path, now_ms, Journal(path, not_synced))
+    return EmbeddedMetadataStore(path, now_ms, Journal(path, syncs=False))
 
 
 class OwnStore:
