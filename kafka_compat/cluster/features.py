@@ -15,7 +15,7 @@ from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import Event, MetadataStore, MetadataStoreError
 from kafka_compat.metadata.cache import MetadataCache
-from kafka_compat.tasks import Background, CannotGoOn, OnFailure, Tasks
+from kafka_compat.tasks import Background, CannotGoOn, Tasks
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class FinalizedFeatures:
         """Watch the node in this session. Raises UnsupportedFeatures if it contains enabled features."""
         await self._read(store, lambda _: None)
         self._following = self._tasks.spawn(
-            "watching the finalized features", partial(self._follow, store), OnFailure.RESTART
+            "watching the finalized features", partial(self._follow, store), restarts=True
         )
 
     async def stop(self) -> None:
