@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from kafka_compat.protocol import buffers
-from kafka_compat.protocol.headers import has_flexible_response_header
+from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
 from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, identifier
 
@@ -229,7 +229,8 @@ class FrameSource(EncoderSource):
         ]
         self.line("parts, apart, size = [], [], 0")
         self.line("w = parts.append")
-        has_tags = has_flexible_response_header(schema_of(cls).api_key or 0, self.version)
+        # Like `has_flexible_response_header` in `headers`, which this module cannot import.
+        has_tags = self.flexible and schema_of(cls).api_key != ApiKey.API_VERSIONS
         self.fixed("correlation_id", "ix" if has_tags else "i")
         self.struct(cls, "m")
         self.flush()
