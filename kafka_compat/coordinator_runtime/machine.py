@@ -41,12 +41,16 @@ class Write(NamedTuple):
     """Records of a machine to append as one batch, in a transaction if `producer` is set. They are replayed
     when they have been appended. Once they are committed, or the write has failed, the runtime calls the
     machine's `written` with `purpose`. `commits` is true if the records are committed consumer offsets.
+
+    `then` changes state that is not in the log, such as timers. It is called after the records have been
+    replayed, before any other event, and not at all if they are not appended.
     """
 
     records: Sequence[Any]
     purpose: object
     producer: TransactionalProducer | None = None
     commits: bool = False
+    then: "Callable[[], Output] | None" = None
 
 
 class ResponseWhenCommitted(NamedTuple):

@@ -288,6 +288,8 @@ class CoordinatorRuntime(Generic[M, R]):
         for record in write.records:
             running.machine.replay(record, end_offset, producer_id)
         shard.snapshots.end()
+        if write.then is not None:
+            self.carry_out(running, write.then())
         self._await_commit(Append(shard, running, write, responses, end_offset))
 
     def _await_commit(self, append: Append[M]) -> None:

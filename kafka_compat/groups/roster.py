@@ -79,6 +79,15 @@ class Roster:
             self.leader_id = member.member_id
         self._supporters.update({name for name, _ in member.protocols})
 
+    def clear(self) -> None:
+        """Remove all members and pending members. The caller must have completed their requests."""
+        self.members.clear()
+        self.static_ids.clear()
+        self.pending.clear()
+        self.unsynced.clear()
+        self.leader_id = None
+        self._supporters.clear()
+
     def remove(self, member_id: str) -> None:
         """Remove a member or a pending member, whose waiting request the caller must have completed."""
         self.pending.discard(member_id)
