@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
-from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS, TransactionalProducer
+from kafka_compat.coordinator_runtime.coordinator_log import (
+    STORE_ERRORS,
+    TransactionalProducer,
+    is_committed,
+)
 from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
@@ -23,7 +27,7 @@ from kafka_compat.groups.consumer.consumer_group import (
     STORE_FAILURES,
     ConsumerGroup,
     ConsumerGroups,
-    MemberFenced,
+    MembersStored,
     Replaced,
 )
 from kafka_compat.groups.consumer.conversion import CannotUpgrade, Downgrade, Upgrade
@@ -179,7 +183,8 @@ class Group:
 
     def _became_consumer_group(self, now: Now) -> Output:
         out = self._outbox.begin()
-        self._outbox.note("became a consumer group")
+        if self.rebalance.state is not EMPTY:
+            self._outbox.note("became a consumer group")
         self.rebalance.reset(now)
         self.consumer.start_sessions(now)
         return out
@@ -225,6 +230,12 @@ class Group:
         if self.type is GroupType.CLASSIC:
             return self.joining.leave(leaving, waiter, now)
         return self.classic_members.leave(leaving, waiter, now)
+
+    def regexes_resolved(self, found: Mapping[str, frozenset[str]], version: int, now: Now) -> Output:
+        """Store the topics that match the regular expressions of a consumer group."""
+        out = self._outbox.begin()
+        self.consumer.regexes_resolved(found, version, now)
+        return out
 
     def commit_offsets(self, request: Commit, waiter: Waiter, now: Now) -> Output:
         """Process an OffsetCommit or TxnOffsetCommit request (KIP-447). OffsetCommit also counts as a
@@ -363,7 +374,8 @@ class Group:
             records.append(GroupRecord(self.group_id, None))
         purpose = TombstonesStored(whole_group, waiter, answer)
         if records:
-            self._outbox.write(Write(records, purpose))
+            # Only the deletion of a group on request must be all or nothing.
+            self._outbox.write(Write(records, purpose, may_split=waiter is None))
             return
         # The log contains nothing to delete, unless earlier tombstones are not committed yet.
         if whole_group:
@@ -399,8 +411,9 @@ class Group:
             self._offsets_written(purpose, error)
         elif isinstance(purpose, TombstonesStored):
             self._tombstones_written(purpose, error)
-        elif isinstance(purpose, MemberFenced):
-            self.consumer.member_fenced(purpose, error, now)
+        elif isinstance(purpose, MembersStored):
+            if error and not is_committed(error):
+                self.consumer.write_failed(now)
         elif isinstance(purpose, ConsumerGroupReplaced):
             if error and not purpose.is_appended:
                 result = JoinResult(STORE_FAILURES.get(error, error), UNKNOWN_MEMBER_ID)

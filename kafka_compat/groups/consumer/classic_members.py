@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.groups.consumer.consumer_group import STORE_FAILURES, ConsumerGroup
+from kafka_compat.groups.consumer.consumer_group import STORE_FAILURES, ConsumerGroup, MembersStored
 from kafka_compat.groups.consumer.embedded_protocol import (
     Subscription,
     encode_assignment,
@@ -96,14 +96,14 @@ class ClassicMembers:
         group, state = self._group, self._state
         records: list[ConsumerRecord] = []
         conversion: list[Record] = []
-        members = state.ordered_members()
-        replaced = state.static_member(request.group_instance_id or "")
-        former = self._joining_member(request, member_id, replaced, members, records)
+        static = state.static_member(request.group_instance_id or "")
+        former, replaced = self._joining_member(request, member_id, static, records)
         updated = _with_subscription(former, request, subscription)
-        group_epoch = group.store_member(former, updated, members, records)
+        has_new_topics = group.change_member(former, updated, replaced, records)
+        group_epoch = group.next_epoch(former, updated, has_new_topics, records)
         owned = self._owned(subscription)
         then = None
-        if replaced is not None and group.downgrade.is_due_if_replaced(state, replaced):
+        if static is not None and group.downgrade.is_due_if_replaced(state, static):
             target_epoch = state.target.current.epoch
             reason = None
             if target_epoch < group_epoch:
@@ -111,15 +111,15 @@ class ClassicMembers:
                 after = updated
             else:
                 target = state.target_of(updated.member_id, updated.instance_id)
-                after = group.reconcile(former, updated, target_epoch, target, owned, records)
+                after = group.reconcile(updated, has_new_topics, target_epoch, target, owned, records)
             record, then = group.downgrade.convert(state, (), after, reason, now)
-            conversion = [*group.tombstones(replaced.member_id, after.member_id), record]
+            conversion = [*group.tombstones(static.member_id, after.member_id), record]
         else:
-            target_epoch, target = group.target(group_epoch, members, former, updated, now, records)
-            after = group.reconcile(former, updated, target_epoch, target, owned, records)
+            target_epoch, target = group.target(group_epoch, former, updated, replaced, now, records)
+            after = group.reconcile(updated, has_new_topics, target_epoch, target, owned, records)
             self._set_timers(after, now)
         if records or conversion:
-            self._outbox.write(Write([*records, *conversion], None, then=then))
+            self._outbox.write(Write([*records, *conversion], MembersStored(), then=then))
         self._outbox.respond_when_committed(waiter, _joined(after), _join_failed)
 
     def _joining_member(
@@ -127,20 +127,21 @@ class ClassicMembers:
         request: Join,
         member_id: str,
         known: Member | None,
-        members: dict[str, Member],
         records: "list[ConsumerRecord]",
-    ) -> Member:
-        """Return the member that joins, which may be new. `known` is the member with its instance ID."""
+    ) -> tuple[Member, Member | None]:
+        """Return the member that joins, which may be new, and the static member that it replaces. `known` is
+        the member with its instance ID.
+        """
         if request.group_instance_id is None:
-            return members.get(member_id) or Member(member_id)
+            return self._state.members.current.get(member_id) or Member(member_id), None
         if request.member_id != UNKNOWN_MEMBER_ID:
-            return self._known_member(request.member_id, request.group_instance_id)
+            return self._known_member(request.member_id, request.group_instance_id), None
         if known is None:
-            return Member(member_id)
+            return Member(member_id), None
         self._outbox.note(
             f"static member {request.group_instance_id} rejoined as {member_id}, replacing {known.member_id}"
         )
-        return self._group.replace_static(known, member_id, members, records)
+        return self._group.replace_static(known, member_id, records), known
 
     def _owned(self, subscription: Subscription) -> "Owned":
         named = {self._topics.topic_id(name): partitions for name, partitions in subscription.owned.items()}
@@ -217,7 +218,7 @@ class ClassicMembers:
 
     def _await_join(self, member: Member, now: Now) -> None:
         timer = Timer(TimerKind.JOIN, member.member_id)
-        if timer not in self._timers:
+        if not self._timers.is_set(timer):
             self._timers.set(timer, now.timer_ms + member.rebalance_timeout_ms)
 
     def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> Output:

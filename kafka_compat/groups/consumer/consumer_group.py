@@ -11,6 +11,9 @@ Rules
   timeout. The session starts anew with each heartbeat, and for all members when the group is loaded.
 - The epoch of a heartbeat must be the member's. The previous epoch is accepted if the member owns no
   partition that it should not have: then the last response was lost.
+- Regular expressions are resolved in the background, all those of a group together: when one is new, when
+  topics were created, and when group.consumer.regex.refresh.interval.ms have passed, but at most every ten
+  seconds. If the topics change, the group epoch rises.
 - Some members may use the classic protocol (`classic_members.py`).
 - A static member that has left temporarily keeps its partitions until its session ends. It returns with a new
   member ID, and its former ID is fenced.
@@ -18,6 +21,7 @@ Rules
 Every response shows the current state, and therefore waits until this state is committed.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -42,11 +46,13 @@ from kafka_compat.groups.consumer.records import (
     MemberMetadataRecord,
     PartitionMetadataRecord,
     RegexRecord,
+    ResolvedRegex,
     TargetAssignmentRecord,
     TargetMetadata,
     TargetMetadataRecord,
     current_assignment_record,
 )
+from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, problem
 from kafka_compat.groups.consumer.state import GroupState
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
 
@@ -66,6 +72,9 @@ STORE_FAILURES: Final = STORE_ERRORS | {
 }
 """Maps error codes of a failed append to error codes for members."""
 
+_REGEX_INTERVAL_MS: Final = 10_000
+"""Time between two resolutions of a group's regular expressions, in ms."""
+
 _LATE: Final = {
     TimerKind.SESSION: "its session expired",
     TimerKind.REVOCATION: "it did not revoke its partitions in time",
@@ -74,10 +83,12 @@ _LATE: Final = {
 }
 """Maps the timers of a member to the reasons for which it is fenced."""
 
-_FENCING_RETRY_MS: Final = 500
-
 FIRST_EPOCH: Final = 1
 """The epoch of a new group, before its first member has joined."""
+
+
+class MembersStored(NamedTuple):
+    """A write of members, epochs or assignments."""
 
 
 class Topics(Protocol):
@@ -88,6 +99,18 @@ class Topics(Protocol):
 
     def topic_name(self, topic_id: "UUID") -> str | None:
         """Return the name of a topic, or None if it does not exist."""
+
+    @property
+    def new_topics_version(self) -> int:
+        """The version of the metadata in which the last topic was created."""
+
+    @property
+    def version(self) -> int:
+        """The version of the metadata."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all topics."""
 
     def metadata_hash(self, names: "Sequence[str]") -> int:
         """Return the metadata hash of a group that subscribes to these topics (0: none of them exists)."""
@@ -116,12 +139,6 @@ class ConsumerGroups(NamedTuple):
     settings: "Callable[[str], ConsumerGroupConfig]"
     """A function that returns the current settings of a group."""
     limits: "ConsumerGroupLimits"
-
-
-class MemberFenced(NamedTuple):
-    """A write that removes a member whose timer has expired."""
-
-    timer: Timer
 
 
 class Replaced(NamedTuple):
@@ -156,6 +173,10 @@ class ConsumerGroup:
         self._topics = common.topics
         self._must_compare_hash = True
         """Whether a subscribed topic may have changed since the hash was computed."""
+        self._is_resolving = False
+        """Whether the regular expressions are being resolved."""
+        self._resolved_version = -1
+        """The metadata version for which this coordinator resolved the regular expressions."""
 
     def heartbeat(
         self, request: Heartbeat, waiter: Waiter, now: Now, replaced: Replaced | None = None
@@ -167,7 +188,7 @@ class ConsumerGroup:
                 result, write = self._leave(request, now)
             else:
                 result, records = self._stay(request, now)
-                write = Write(records, None) if records else None
+                write = Write(records, MembersStored()) if records else None
         except HeartbeatError as error:
             self.outbox.respond(waiter, error.result)
             return
@@ -179,68 +200,65 @@ class ConsumerGroup:
 
     def _stay(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, list[ConsumerRecord]]:
         records: list[ConsumerRecord] = []
-        members = self.state.ordered_members()
-        former = self._known_member(request, members, records)
+        former, replaced = self._known_member(request, records)
         updated = self._with_subscription(former, request)
-        group_epoch = self.store_member(former, updated, members, records)
-        target_epoch, target = self.target(group_epoch, members, former, updated, now, records)
-        after = self.reconcile(former, updated, target_epoch, target, request.owned, records)
-        self._set_timers(after, after != updated, now)
-        assignment: PartitionEpochs | None = None
-        if (
-            request.is_full
-            or after.assigned.keys() != former.assigned.keys()
-            or after.assigned != former.assigned
-        ):
-            assignment = after.assigned
-        settings = self.common.settings(self.group_id)
-        result = HeartbeatResult(
-            ErrorCode.NONE,
-            None,
-            after.member_id,
-            after.epoch,
-            settings.heartbeat_interval_ms,
-            assignment,
+        has_new_topics = self.change_member(former, updated, replaced, records)
+        self._resolve_if_due(former, updated, request, now)
+        group_epoch = self.next_epoch(former, updated, has_new_topics, records)
+        target_epoch, target = self.target(group_epoch, former, updated, replaced, now, records)
+        after = self.reconcile(updated, has_new_topics, target_epoch, target, request.owned, records)
+        self._set_timers(after, after is not updated, now)
+        must_tell = request.is_full or after.assigned != former.assigned
+        return (
+            HeartbeatResult(
+                ErrorCode.NONE,
+                None,
+                after.member_id,
+                after.epoch,
+                self.common.settings(self.group_id).heartbeat_interval_ms,
+                after.assigned if must_tell else None,
+            ),
+            records,
         )
-        return result, records
 
-    def store_member(
-        self, former: Member, updated: Member, members: dict[str, Member], records: list[ConsumerRecord]
-    ) -> int:
-        """Put a new or changed member into `members`. Add its record and, if the group epoch rises, the
-        record of the group. Return the group epoch.
+    def change_member(
+        self, former: Member, updated: Member, replaced: Member | None, records: list[ConsumerRecord]
+    ) -> bool:
+        """Add the records of a member's new subscription. `replaced` is the static member that it replaces.
+        Return whether the member's topics are known to be different.
         """
-        if updated != former or updated.member_id not in members:
+        if updated != former or (updated.member_id not in self.state.members and replaced is None):
             records.append(MemberMetadataRecord(self.group_id, updated.member_id, updated))
-        regex = former.topic_regex
-        if regex not in ("", updated.topic_regex) and self.state.regex_subscribers[regex] == 1:
-            records.append(RegexRecord(self.group_id, regex, None))
-        members[updated.member_id] = updated
-        return self._next_epoch(former, updated, members, records)
+        has_new_topics = updated.topic_names != former.topic_names
+        if updated.topic_regex != former.topic_regex:
+            has_new_topics |= self._change_regex(former, updated, records)
+        return has_new_topics
 
     def reconcile(
         self,
-        former: Member,
         updated: Member,
+        has_new_topics: bool,
         target_epoch: int,
         target: "Assignment",
         owned: Owned | None,
         records: list[ConsumerRecord],
     ) -> Member:
-        """Return the next state of a member whose subscription may have changed, and add its record."""
+        """Return the next state of a member and add its record, or return the same object if it cannot go on.
+        `target` is the member's part of the target assignment of `target_epoch`.
+        """
 
         def is_owned_by_other(topic_id: "UUID", partition: int) -> bool:
             owner = self.state.owner(topic_id, partition)
             # The partitions of a static member that is being replaced still belong to its former ID.
             return owner not in (None, updated.member_id) and (
-                partition not in updated.pending_revocation.get(topic_id, {})
+                partition not in updated.pending_revocation.get(topic_id, ())
             )
 
-        has_changed = (updated.topic_names, updated.topic_regex) != (former.topic_names, former.topic_regex)
-        topic_ids = self._topic_ids(updated) if has_changed else None
+        topic_ids = self._topic_ids(updated) if has_new_topics else None
         after = reconciled(updated, target_epoch, target, topic_ids, owned, is_owned_by_other)
-        if after != updated:
-            records.append(current_assignment_record(self.group_id, after))
+        if after is updated or after == updated:
+            return updated
+        records.append(current_assignment_record(self.group_id, after))
         return after
 
     def check_size(self, member_id: str, instance_id: str | None) -> None:
@@ -254,15 +272,15 @@ class ConsumerGroup:
         )
 
     def _known_member(
-        self, request: Heartbeat, members: dict[str, Member], records: list[ConsumerRecord]
-    ) -> Member:
+        self, request: Heartbeat, records: list[ConsumerRecord]
+    ) -> tuple[Member, Member | None]:
         """Return the member that sends the heartbeat, which may be new. Raises HeartbeatError.
 
-        If a static member returns, add the records that replace it, and replace it in `members`.
+        If a static member returns, also return the former member, and add the records that replace it.
         """
         self.check_size(request.member_id, request.instance_id)
         joins = request.member_epoch == JOIN_EPOCH
-        member = members.get(request.member_id)
+        member = self.state.members.current.get(request.member_id)
         if request.instance_id is not None:
             member = self.state.static_member(request.instance_id)
             if member is None and not joins:
@@ -270,7 +288,7 @@ class ConsumerGroup:
         elif member is None and not joins:
             raise _unknown(request.member_id)
         if member is None:
-            return Member(request.member_id)
+            return Member(request.member_id), None
         if not joins:
             _check_instance(member, request)
             _check_epoch(member, request)
@@ -281,12 +299,10 @@ class ConsumerGroup:
                     f"The instance ID {request.instance_id} belongs to member {member.member_id}, which has "
                     "not left the group",
                 )
-            return self.replace_static(member, request.member_id, members, records)
-        return member
+            return self.replace_static(member, request.member_id, records), member
+        return member, None
 
-    def replace_static(
-        self, member: Member, member_id: str, members: dict[str, Member], records: list[ConsumerRecord]
-    ) -> Member:
+    def replace_static(self, member: Member, member_id: str, records: list[ConsumerRecord]) -> Member:
         """Replace a static member by a new one, which inherits everything but the epoch. Add the records, and
         return the new member.
         """
@@ -296,61 +312,140 @@ class ConsumerGroup:
         target = self.state.targets.current.get(member.member_id, {})
         records.append(TargetAssignmentRecord(self.group_id, returned.member_id, target))
         records.append(current_assignment_record(self.group_id, returned))
-        self._cancel_timers(member.member_id)
-        del members[member.member_id]
-        members[returned.member_id] = returned
         return returned
 
     def _with_subscription(self, member: Member, request: Heartbeat) -> Member:
         """Return the member with the fields that the request contains."""
-        changes: dict[str, object] = {
-            "instance_id": request.instance_id,
-            "rack_id": request.rack_id,
-            "rebalance_timeout_ms": None
-            if request.rebalance_timeout_ms == -1
-            else request.rebalance_timeout_ms,
-            "topic_names": None if request.topic_names is None else tuple(sorted(set(request.topic_names))),
-            "topic_regex": request.topic_regex,
-            "server_assignor": request.server_assignor,
-        }
-        given = {name: value for name, value in changes.items() if value is not None}
+        changes: dict[str, object] = {}
+        if request.instance_id is not None:
+            changes["instance_id"] = request.instance_id
+        if request.rack_id is not None:
+            changes["rack_id"] = request.rack_id
+        if request.rebalance_timeout_ms != -1:
+            changes["rebalance_timeout_ms"] = request.rebalance_timeout_ms
+        if request.topic_names is not None:
+            changes["topic_names"] = tuple(sorted(set(request.topic_names)))
+        if request.topic_regex is not None:
+            changes["topic_regex"] = request.topic_regex
+        if request.server_assignor is not None:
+            changes["server_assignor"] = request.server_assignor
         return member._replace(
-            **given,  # type: ignore[arg-type]
+            **changes,  # type: ignore[arg-type]
             client_id=request.client_id,
             client_host=request.client_host,
             classic=None,
         )
 
-    def _next_epoch(
-        self, former: Member, updated: Member, members: Mapping[str, Member], records: list[ConsumerRecord]
+    def next_epoch(
+        self, former: Member, updated: Member, has_new_topics: bool, records: list[ConsumerRecord]
     ) -> int:
         """Return the group epoch after this heartbeat, and add its record if it is a new one."""
         state = self.state
-        rises = (
-            updated.topic_names != former.topic_names
-            or (updated.classic is not None and updated.topic_regex != former.topic_regex)
-            or self._assignor_after(former, updated)
-            != (state.votes.preferred or self.common.limits.assignors[0])
-        )
+        assignor = state.votes.preferred or self.common.limits.assignors[0]
+        rises = has_new_topics or self._assignor_after(former, updated) != assignor
         metadata = state.metadata.current
         if not rises and not self._must_compare_hash and metadata is not None:
             return metadata.epoch
-        names = self._names(members)
-        metadata_hash = self._topics.metadata_hash(names)
+        metadata_hash = self._topics.metadata_hash(sorted(self._names_after([former], updated)))
         self._must_compare_hash = False
-        if metadata is not None and not rises and metadata_hash == metadata.metadata_hash:
+        if metadata is None:
+            # The topics of a regular expression are not known yet.
+            epoch = FIRST_EPOCH + 1 if rises or metadata_hash else FIRST_EPOCH
+        elif rises or metadata_hash != metadata.metadata_hash:
+            epoch = metadata.epoch + 1
+        else:
             return metadata.epoch
-        epoch = (FIRST_EPOCH if metadata is None else metadata.epoch) + 1
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
-        self.outbox.note(f"group epoch {epoch} (members: {len(members)})")
+        self.outbox.note(f"group epoch {epoch} after a heartbeat of member {updated.member_id}")
         return epoch
+
+    def _change_regex(self, former: Member, updated: Member, records: list[ConsumerRecord]) -> bool:
+        """Change the regular expression of a member. Return whether its topics are known to be different."""
+        old, new = former.topic_regex, updated.topic_regex
+        if old and old not in self._regexes_after([former], updated):
+            records.append(RegexRecord(self.group_id, old, None))
+        if not new:
+            return True
+        if new not in self.state.regex_subscribers:
+            reason = problem(new)
+            if reason is not None:
+                raise HeartbeatError(
+                    ErrorCode.INVALID_REGULAR_EXPRESSION,
+                    f"The regular expression {new!r} is not valid: {reason}",
+                )
+            return False
+        return new in self.state.regexes
+
+    def _regexes_after(self, former: Collection[Member], updated: Member | None) -> set[str]:
+        """Return the regular expressions to which members subscribe after this change."""
+        subscribers = self.state.regex_subscribers
+        gone = Counter(member.topic_regex for member in former)
+        regexes = {regex for regex, count in subscribers.items() if gone[regex] < count}
+        if updated is not None and updated.topic_regex:
+            regexes.add(updated.topic_regex)
+        return regexes
+
+    def _names_after(self, former: Collection[Member], updated: Member | None) -> set[str]:
+        """Return the topics to which members subscribe after this change."""
+        gone = Counter(name for member in former for name in member.topic_names)
+        names = {name for name, count in self.state.subscribers.items() if gone[name] < count}
+        if updated is not None:
+            names.update(updated.topic_names)
+        for regex in self._regexes_after(former, updated):
+            resolved = self.state.regexes.current.get(regex)
+            if resolved is not None:
+                names |= resolved.topics
+        return names
+
+    def _resolve_if_due(self, former: Member, updated: Member, request: Heartbeat, now: Now) -> None:
+        if self._is_resolving or not (self.state.regex_subscribers or updated.topic_regex):
+            return
+        regexes = self._regexes_after([former], updated)
+        known = self.state.regexes.current
+        resolved_ms = max((each.timestamp_ms for each in known.values()), default=0)
+        age_ms = now.wall_ms - resolved_ms
+        if not regexes or age_ms < _REGEX_INTERVAL_MS:
+            return
+        if (
+            regexes != known.keys()
+            or self._resolved_version < self._topics.new_topics_version
+            or age_ms >= self.common.limits.regex_refresh_interval_ms
+        ):
+            self._is_resolving = True
+            self.outbox.perform(ResolveRegexes(tuple(sorted(regexes)), request.may_describe))
+
+    def regexes_resolved(self, found: Mapping[str, frozenset[str]], version: int, now: Now) -> None:
+        """Store the topics that match the group's regular expressions in this version of the metadata."""
+        self._is_resolving = False
+        self._resolved_version = version
+        state = self.state
+        records: list[ConsumerRecord] = []
+        names = set(state.subscribers)
+        has_new_topics = False
+        for regex in state.regex_subscribers:
+            known = state.regexes.current.get(regex)
+            topics = found.get(regex)
+            if topics is None:
+                topics = frozenset() if known is None else known.topics
+            else:
+                records.append(RegexRecord(self.group_id, regex, ResolvedRegex(topics, version, now.wall_ms)))
+                has_new_topics |= topics != (frozenset() if known is None else known.topics)
+            names |= topics
+        metadata = state.metadata.current
+        if metadata is not None:
+            metadata_hash = self._topics.metadata_hash(sorted(names))
+            if has_new_topics or metadata_hash != metadata.metadata_hash:
+                epoch = metadata.epoch + 1
+                records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
+        if records:
+            self.outbox.write(Write(records, MembersStored()))
 
     def target(
         self,
         group_epoch: int,
-        members: Mapping[str, Member],
         former: Member,
         member: Member,
+        replaced: Member | None,
         now: Now,
         records: list[ConsumerRecord],
     ) -> "tuple[int, Assignment]":
@@ -360,6 +455,10 @@ class ConsumerGroup:
         due_ms = known.timestamp_ms + self.common.settings(self.group_id).assignment_interval_ms
         if group_epoch <= known.epoch or (known.timestamp_ms and now.wall_ms < due_ms):
             return max(known.epoch, 0), state.target_of(member.member_id, member.instance_id)
+        members = state.ordered_members()
+        if replaced is not None:
+            del members[replaced.member_id]
+        members[member.member_id] = member
         targets = dict(state.targets.current)
         if member.instance_id is not None:
             # The target assignment of a static member that has returned is still stored under its former ID.
@@ -381,9 +480,6 @@ class ConsumerGroup:
         """Return all topics to which a member subscribes."""
         resolved = self.state.regexes.current.get(member.topic_regex)
         return frozenset(member.topic_names).union(() if resolved is None else resolved.topics)
-
-    def _names(self, members: Mapping[str, Member]) -> list[str]:
-        return sorted(frozenset().union(*map(self._names_of, members.values())))
 
     def _topic_ids(self, member: Member) -> "set[UUID]":
         return {
@@ -409,7 +505,7 @@ class ConsumerGroup:
                 pending_revocation={},
             )
             self.outbox.note(f"static member {request.instance_id} left temporarily")
-            write = Write([current_assignment_record(self.group_id, left)], None)
+            write = Write([current_assignment_record(self.group_id, left)], MembersStored())
         else:
             self.outbox.note(f"member {member.member_id} left")
             write = self.remove([member], now)
@@ -422,22 +518,19 @@ class ConsumerGroup:
         if self.downgrade.is_due_without(self.state, leaving):
             reason = "the last member of the consumer protocol left"
             record, then = self.downgrade.convert(self.state, leaving, None, reason, now)
-            return Write([*self.tombstones(), record], None, then=then)
-        members = dict(self.state.members.current)
+            return Write([*self.tombstones(), record], MembersStored(), then=then)
         records: list[ConsumerRecord] = []
         for member in leaving:
             self._cancel_timers(member.member_id)
-            del members[member.member_id]
             records += self._removal(member)
-        regexes = {other.topic_regex for other in members.values()}
-        gone = dict.fromkeys(member.topic_regex for member in leaving if member.topic_regex)
-        records += (RegexRecord(self.group_id, regex, None) for regex in gone if regex not in regexes)
+        gone = self.state.regex_subscribers.keys() - self._regexes_after(leaving, None)
+        records += (RegexRecord(self.group_id, regex, None) for regex in sorted(gone))
         epoch = self.state.epoch + 1
-        metadata_hash = self._topics.metadata_hash(self._names(members))
+        metadata_hash = self._topics.metadata_hash(sorted(self._names_after(leaving, None)))
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
-        if not members:
+        if len(self.state.members) == len(leaving):
             records.append(TargetMetadataRecord(self.group_id, TargetMetadata(epoch, 0)))
-        return Write(records, None)
+        return Write(records, MembersStored())
 
     def _removal(self, member: Member) -> list[ConsumerRecord]:
         """Return the tombstones of a member, in the order that Kafka needs to replay them."""
@@ -499,6 +592,13 @@ class ConsumerGroup:
         """Compare the metadata hash with the next heartbeat, because a subscribed topic may have changed."""
         self._must_compare_hash = True
 
+    def write_failed(self, now: Now) -> None:
+        """Continue with the stored state, because its last change could not be stored."""
+        self._must_compare_hash = True
+        for member in self.state.members.current.values():
+            if not self.timers.is_set(Timer(TimerKind.SESSION, member.member_id)):
+                self.start_session(member, now)
+
     def loaded(self, now: Now) -> None:
         """Start the sessions of all members."""
         timeout_ms = self.common.settings(self.group_id).session_timeout_ms
@@ -515,12 +615,7 @@ class ConsumerGroup:
         if timer.kind is TimerKind.REVOCATION and member.state is not MemberState.UNREVOKED_PARTITIONS:
             return
         self.outbox.note(f"member {member.member_id} was fenced: {_LATE[timer.kind]}")
-        self.outbox.write(self.remove([member], now)._replace(purpose=MemberFenced(timer)))
-
-    def member_fenced(self, purpose: MemberFenced, error: ErrorCode, now: Now) -> None:
-        """Complete the write that removes a fenced member. If it has failed, try again later."""
-        if error and purpose.timer.member_id in self.state.members:
-            self.timers.set(purpose.timer, now.timer_ms + _FENCING_RETRY_MS)
+        self.outbox.write(self.remove([member], now))
 
     def _set_timers(self, member: Member, has_moved: bool, now: Now) -> None:
         self.start_session(member, now)
