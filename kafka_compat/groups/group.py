@@ -177,7 +177,7 @@ class Group:
                 self.rebalance.answer_waiting(member_id, ErrorCode.REBALANCE_IN_PROGRESS, member_id)
             records, state = self._upgrade.convert()
         except CannotUpgrade as error:
-            self._outbox.respond(waiter, HeartbeatResult(ErrorCode.GROUP_ID_NOT_FOUND, str(error)))
+            self._outbox.respond(waiter, HeartbeatResult(error.error, str(error)))
             return
         self._join_replacing(state, records, request, waiter, now)
 

@@ -113,8 +113,6 @@ class Rebalance:
         self.timers = Timers()
         self.outbox = Outbox()
         self.settings = settings
-        self.has_assignments = True
-        """Whether the stored assignments are still valid. An interrupted rebalance invalidates them."""
         self._member_added = False
         self._initial_delay_left_ms: int | None = None
         self._initial_delay_ms = 0
@@ -137,7 +135,7 @@ class Rebalance:
             f"preparing to rebalance in state {self.state} with generation {self.generation_id}: {reason}"
         )
         if self.state is COMPLETING_REBALANCE:
-            self.has_assignments = False
+            self._note_assignments(False)
             self._propagate_assignments(ErrorCode.REBALANCE_IN_PROGRESS, now)
         self._end_sync_wait()
         timeout_ms = self.roster.rebalance_timeout_ms
@@ -256,6 +254,10 @@ class Rebalance:
             self.store_generation(assignments, AssignmentStored(self.generation_id))
         return out
 
+    def _note_assignments(self, are_stored: bool) -> None:
+        for member in self.roster.members.values():
+            member.has_assignment = are_stored
+
     def _propagate_assignments(self, error: ErrorCode, now: Now) -> None:
         for member_id, member in self.roster.members.items():
             waiter = self.roster.awaiting_sync.pop(member_id, None)
@@ -351,6 +353,7 @@ class Rebalance:
         for member in members:
             self.roster.add(member)
             self.restart_session(member, now)
+        self._note_assignments(True)
         self.state = STABLE if self.roster.members else EMPTY
         self.roster.leader_id = snapshot.leader_id
         self._learn_subscription()
@@ -363,7 +366,6 @@ class Rebalance:
         self.state_timestamp_ms = now.wall_ms
         self.generation_id = 0
         self.protocol_type = self.protocol_name = self.subscribed_topics = None
-        self.has_assignments = True
         self._member_added = False
         self._initial_delay_left_ms = None
 
@@ -380,7 +382,7 @@ class Rebalance:
         if error:
             self.prepare(f"the assignment could not be stored: {error.name}", now)
         else:
-            self.has_assignments = True
+            self._note_assignments(True)
             self._transition(STABLE, now)
 
     def _transition(self, state: GroupState, now: Now) -> None:

@@ -254,8 +254,10 @@ class ConsumerGroup:
                 partition not in updated.pending_revocation.get(topic_id, ())
             )
 
-        topic_ids = self._topic_ids(updated) if has_new_topics else None
-        after = reconciled(updated, target_epoch, target, topic_ids, owned, is_owned_by_other)
+        if not has_new_topics and updated.is_reconciled_to(target_epoch):
+            return updated
+        topic_ids = self._topic_ids(updated)
+        after = reconciled(updated, target_epoch, target, topic_ids, has_new_topics, owned, is_owned_by_other)
         if after is updated or after == updated:
             return updated
         records.append(current_assignment_record(self.group_id, after))
@@ -456,16 +458,14 @@ class ConsumerGroup:
         if group_epoch <= known.epoch or (known.timestamp_ms and now.wall_ms < due_ms):
             return max(known.epoch, 0), state.target_of(member.member_id, member.instance_id)
         members = state.ordered_members()
+        targets = dict(state.targets.current)
         if replaced is not None:
             del members[replaced.member_id]
+            targets[member.member_id] = targets.pop(replaced.member_id, {})
         members[member.member_id] = member
-        targets = dict(state.targets.current)
-        if member.instance_id is not None:
-            # The target assignment of a static member that has returned is still stored under its former ID.
-            targets[member.member_id] = state.target_of(member.member_id, member.instance_id)
         computed = self.common.assign(self._assignor_after(former, member), members, targets, self._names_of)
         for member_id, assignment in computed.items():
-            if assignment != state.targets.current.get(member_id):
+            if assignment != targets.get(member_id):
                 records.append(TargetAssignmentRecord(self.group_id, member_id, assignment))
         records.append(TargetMetadataRecord(self.group_id, TargetMetadata(group_epoch, now.wall_ms)))
         return group_epoch, computed.get(member.member_id, {})

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_compat.coordinator_runtime.machine import Now, Output
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
+from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer.embedded_protocol import (
     encode_assignment,
     read_assignment,
     read_subscription,
 )
-from kafka_compat.groups.consumer.java_order import string_order
+from kafka_compat.groups.consumer.java_order import TimelineOrder, string_order
 from kafka_compat.groups.consumer.member import ClassicMember, Member
 from kafka_compat.groups.consumer.records import (
     ConsumerRecord,
@@ -55,6 +56,10 @@ UPGRADE_TIMESTAMP_MS: Final = 0
 class CannotUpgrade(Exception):
     """A classic group cannot become a consumer group. The message is for the user of the client."""
 
+    def __init__(self, message: str, error: ErrorCode) -> None:
+        super().__init__(message)
+        self.error = error
+
 
 class Upgrade:
     """Conversion of a classic group to a consumer group."""
@@ -77,24 +82,30 @@ class Upgrade:
 
     def convert(self) -> tuple[list[ConsumerRecord], GroupState]:
         """Return the records of the consumer group, and its state after them. Raises CannotUpgrade."""
+        roster = self._rebalance.roster.members
+        order = TimelineOrder()
+        for member_id in string_order(list(roster)):
+            order.put(member_id)
         try:
-            # Kafka adds the members in the order of a HashMap, and writes them in the order of the new group.
-            members = {
-                member_id: self._member(self._rebalance.roster.members[member_id])
-                for member_id in string_order(list(self._rebalance.roster.members))
-            }
+            members = {member_id: self._member(roster[member_id]) for member_id in order.ordered_keys()}
         except MalformedRequest:
             raise self._refusal("a member uses the consumer protocol incorrectly") from None
+        records = self._records(members)
         state = GroupState(SnapshotRegistry())
-        for record in self._records(members):
+        for record in records:
             state.replay(record)
-        records = self._records(state.ordered_members())
+        # Kafka adds each member once to the group that computes the first target assignment.
+        state.member_order = order
         return records, state
 
     def _member(self, member: ClassicGroupMember) -> Member:
-        generation = self._rebalance.generation_id
+        generation, protocol = self._rebalance.generation_id, self._rebalance.protocol_name
+        if all(name != protocol for name, _ in member.protocols):
+            raise self._refusal(
+                "the rebalance in progress has not selected a protocol", ErrorCode.UNKNOWN_SERVER_ERROR
+            )
         assigned: dict[UUID, Mapping[int, int]] = {}
-        if self._rebalance.has_assignments:
+        if member.has_assignment:
             assignment = read_assignment(self._rebalance.stored.assignment(member))
             if assignment.user_data:
                 raise self._refusal("a custom assignor is used, whose data would be lost")
@@ -102,7 +113,7 @@ class Upgrade:
                 topic_id = self._topics.topic_id(name)
                 if topic_id is not None:
                     assigned[topic_id] = dict.fromkeys(partitions, generation)
-        subscription = read_subscription(member.metadata(self._rebalance.protocol_name))
+        subscription = read_subscription(member.metadata(protocol))
         return Member(
             member_id=member.member_id,
             instance_id=member.group_instance_id,
@@ -137,9 +148,9 @@ class Upgrade:
         records += (current_assignment_record(group_id, each) for each in members.values())
         return records
 
-    def _refusal(self, reason: str) -> CannotUpgrade:
+    def _refusal(self, reason: str, error: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND) -> CannotUpgrade:
         return CannotUpgrade(
-            f"The classic group {self._rebalance.group_id} cannot become a consumer group: {reason}"
+            f"The classic group {self._rebalance.group_id} cannot become a consumer group: {reason}", error
         )
 
 
