@@ -84,13 +84,14 @@ class Upgrade:
         """Return the records of the consumer group, and its state after them. Raises CannotUpgrade."""
         roster = self._rebalance.roster.members
         order = TimelineOrder()
+        members: dict[str, Member] = {}
         for member_id in string_order(list(roster)):
             order.put(member_id)
-        try:
-            members = {member_id: self._member(roster[member_id]) for member_id in order.ordered_keys()}
-        except MalformedRequest:
-            raise self._refusal("a member uses the consumer protocol incorrectly") from None
-        records = self._records(members)
+            try:
+                members[member_id] = self._member(roster[member_id])
+            except MalformedRequest:
+                raise self._refusal("a member uses the consumer protocol incorrectly") from None
+        records = self._records({member_id: members[member_id] for member_id in order.ordered_keys()})
         state = GroupState(SnapshotRegistry())
         for record in records:
             state.replay(record)
@@ -100,10 +101,6 @@ class Upgrade:
 
     def _member(self, member: ClassicGroupMember) -> Member:
         generation, protocol = self._rebalance.generation_id, self._rebalance.protocol_name
-        if all(name != protocol for name, _ in member.protocols):
-            raise self._refusal(
-                "the rebalance in progress has not selected a protocol", ErrorCode.UNKNOWN_SERVER_ERROR
-            )
         assigned: dict[UUID, Mapping[int, int]] = {}
         if member.has_assignment:
             assignment = read_assignment(self._rebalance.stored.assignment(member))
@@ -113,6 +110,10 @@ class Upgrade:
                 topic_id = self._topics.topic_id(name)
                 if topic_id is not None:
                     assigned[topic_id] = dict.fromkeys(partitions, generation)
+        if all(name != protocol for name, _ in member.protocols):
+            raise self._refusal(
+                "the rebalance in progress has not selected a protocol", ErrorCode.UNKNOWN_SERVER_ERROR
+            )
         subscription = read_subscription(member.metadata(protocol))
         return Member(
             member_id=member.member_id,

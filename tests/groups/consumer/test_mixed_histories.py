@@ -1,5 +1,5 @@
-"""Groups are converted between the classic and the consumer protocol as on Apache Kafka 4.4: the same histories
-of old and new clients lead to the same responses, states, assignments and records.
+"""Groups are converted between the classic and the consumer protocol as on Apache Kafka 4.4: the same
+histories of old and new clients lead to the same responses, states, assignments and records.
 """
 
 from __future__ import annotations
