@@ -146,7 +146,7 @@ class GroupCoordinator:
         if error or running is None:
             respond(JoinResult(error=error, member_id=request.member_id))
         else:
-            self._runtime.carry_out(running, running.machine.joining.join(request, respond, self._now()))
+            self._runtime.carry_out(running, running.machine.join(request, respond, self._now()))
 
     def sync(self, group_id: str, request: Sync, respond: Callable[[SyncResult], None]) -> None:
         running, error = self._find(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -156,17 +156,17 @@ class GroupCoordinator:
         if error or running is None:
             respond(SyncResult(error=error))
         else:
-            self._runtime.carry_out(running, running.machine.rebalance.sync(request, respond, self._now()))
+            self._runtime.carry_out(running, running.machine.sync(request, respond, self._now()))
 
     def heartbeat(
         self, group_id: str, generation_id: int, member_id: str, group_instance_id: str | None
     ) -> ErrorCode:
         running = self._running.get(group_id)
         if running is not None:
-            rebalance = running.machine.rebalance
-            error = rebalance.heartbeat(generation_id, member_id, group_instance_id, self._now())
+            machine = running.machine
+            error = machine.heartbeat(generation_id, member_id, group_instance_id, self._now())
             # Set the timer only for an earlier deadline: most requests are heartbeats, which rarely set one.
-            wake_at_ms, alarm = rebalance.timers.wake_at_ms, running.alarm
+            wake_at_ms, alarm = machine.wake_at_ms, running.alarm
             if alarm is None or wake_at_ms is None or wake_at_ms < alarm.at_ms:
                 self._runtime.set_alarm(running)
             return error
@@ -244,7 +244,7 @@ class GroupCoordinator:
             members = tuple((one, ErrorCode.UNKNOWN_MEMBER_ID) for one in leaving)
             respond(LeaveResult(error=ErrorCode.NONE, members=members))
         else:
-            self._runtime.carry_out(running, running.machine.joining.leave(leaving, respond, self._now()))
+            self._runtime.carry_out(running, running.machine.leave(leaving, respond, self._now()))
 
     # Offsets
 
@@ -263,13 +263,7 @@ class GroupCoordinator:
             for rest in batched(request.offsets.items()):
                 offsets.update((key, value) for key, value in rest if key not in refused)
                 yield None
-            request = Commit(
-                generation_id=request.generation_id,
-                member_id=request.member_id,
-                group_instance_id=request.group_instance_id,
-                offsets=offsets,
-                producer=request.producer,
-            )
+            request = request._replace(offsets=offsets)
             if not request.offsets:
                 respond(refused)
                 return
@@ -406,10 +400,12 @@ class GroupCoordinator:
         ]
 
     def describe_group(self, group_id: str) -> tuple[ErrorCode, GroupDescription | None]:
-        """Return an error code, and the description of a group, or None if the group is unknown."""
+        """Return an error code, and the description of a classic group, or None if it does not exist."""
         error = self._refusal(group_id, empty_id_allowed=True)
         running = self._running.get(group_id)
-        return error, None if running is None else running.machine.describe()
+        if running is None or running.machine.consumer.state.committed is not None:
+            return error, None
+        return error, running.machine.describe()
 
     def group_ids(self) -> list[str]:
         """Return the IDs of all groups on this broker."""

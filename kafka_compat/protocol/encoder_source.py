@@ -79,7 +79,7 @@ class EncoderSource(Source):
             payload = self.variable("payload")
             self.line(f"{payload} = []")
             self.line(f"{self.write} = {payload}.append")
-            self.value(spec.type, self.version in spec.nullable, value)
+            self.value(spec.type, self.version in spec.nullable, value, is_tagged=True)
             self.flush()
             self.line(f"if {fields} is None: {fields} = []")
             self.line(f"{fields}.append(({spec.tag}, b''.join({payload})))")
@@ -111,11 +111,11 @@ class EncoderSource(Source):
             return "(" + " or ".join(f"{value}.{name} != {known!r}" for name, known in values.items()) + ")"
         return f"{value} != {shared}"
 
-    def value(self, wire_type: WireType, nullable: bool, source: str) -> None:
+    def value(self, wire_type: WireType, nullable: bool, source: str, *, is_tagged: bool = False) -> None:
         if isinstance(wire_type, ArrayOf):
             self.array(wire_type.element, nullable, source)
         elif not isinstance(wire_type, Wire):
-            self.nested(wire_type, nullable, source)
+            self.nested(wire_type, nullable, source, is_tagged=is_tagged)
         elif wire_type.name == "uuid":
             self.fixed(f"{source}.bytes", "16s")
         elif wire_type.code:
@@ -173,12 +173,12 @@ class EncoderSource(Source):
         """Return the statement that writes one byte."""
         return f"{self.write}({bytes([value])!r})"
 
-    def nested(self, cls: type[Message], nullable: bool, source: str) -> None:
+    def nested(self, cls: type[Message], nullable: bool, source: str, *, is_tagged: bool = False) -> None:
         message = self.variable("m")
         self.line(f"{message} = {source}")
         if nullable:
             self.flush()
-            self.line(f"if {message} is None: {self.put_byte(0xFF)}")
+            self.line(f"if {message} is None: {self.put_byte(0 if is_tagged else 0xFF)}")
             self.line("else:")
             self.depth += 1
             self.line(self.put_byte(1))

@@ -111,7 +111,11 @@ class _Decoder:
         return position
 
     def field(self, spec: FieldSpec, position: int, path: str) -> tuple[Any, int]:
-        return self.value(spec.type, self.version in spec.nullable, position, path)
+        nullable = self.version in spec.nullable
+        if self.flexible and spec.tag is not None and nullable and isinstance(spec.type, type):
+            marker, position = self.fixed("b", position, path)
+            return (None, position) if marker < 1 else self.value(spec.type, False, position, path)
+        return self.value(spec.type, nullable, position, path)
 
     def value(self, wire_type: WireType, nullable: bool, position: int, path: str) -> tuple[Any, int]:
         if isinstance(wire_type, ArrayOf):
@@ -214,7 +218,10 @@ class _Encoder:
         if value is None and not nullable:
             raise Refused(path, self.position, "None in a field that cannot be null")
         try:
-            self.value(spec.type, nullable, value, path)
+            if value is None and self.flexible and spec.tag is not None and isinstance(spec.type, type):
+                self.parts.append(b"\0")
+            else:
+                self.value(spec.type, nullable, value, path)
         except Refused:
             raise
         except (struct.error, TypeError, AttributeError, ValueError) as error:

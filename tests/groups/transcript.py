@@ -168,7 +168,7 @@ class Player:
             requires_known_member_id=version >= 4 and instance is None,
             supports_skipping_assignment=version >= 9,
         )
-        self._run(self.group.joining.join(request, name, self._now()))
+        self._run(self.group.join(request, name, self._now()))
 
     def _sync(
         self,
@@ -191,13 +191,13 @@ class Player:
                 for who, what in (part.split(":") for part in filter(None, assign.split(",")))
             },
         )
-        self._run(self.group.rebalance.sync(request, name, self._now()))
+        self._run(self.group.sync(request, name, self._now()))
 
     def _heartbeat(
         self, name: str, gen: str | None = None, id: str | None = None, instance: str | None = None
     ) -> None:
         member_id = self._client(name).member_id if id is None else id
-        error = self.group.rebalance.heartbeat(self._generation(name, gen), member_id, instance, self._now())
+        error = self.group.heartbeat(self._generation(name, gen), member_id, instance, self._now())
         self._say(f"{name} <- {error.name}")
 
     def _leave(self, *names: str, instance: str | None = None, id: str = "", reason: str = "none") -> None:
@@ -209,7 +209,7 @@ class Player:
             leaving = [Leaving(member_id=id, group_instance_id=instance, reason=reason)]
         for name in names:
             self._client(name).member_id = ""
-        self._run(self.group.joining.leave(leaving, "leave", self._now()))
+        self._run(self.group.leave(leaving, "leave", self._now()))
 
     def _commit(
         self,
@@ -323,6 +323,8 @@ class Player:
                 self._say(f"+ {_tell_record(record)}")
                 self.group.replay(record, len(self.log), NO_PRODUCER_ID)
             self.snapshots.end()
+            if write.then is not None:
+                self._run(write.then())
             if self.holding:
                 self.held.append((write, len(self.log)))
             else:

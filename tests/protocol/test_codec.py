@@ -27,6 +27,7 @@ from kafka_compat.protocol.codec import (
     framer,
 )
 from kafka_compat.protocol.interpreter import Refused, interpret_decode, interpret_encode
+from kafka_compat.protocol.messages.consumer_group_records import ConsumerGroupMemberMetadataValue
 from kafka_compat.protocol.messages.consumer_offsets import OffsetCommitKey
 from kafka_compat.protocol.messages.fetch import (
     EpochEndOffset,
@@ -230,3 +231,19 @@ def produce_request(records: bytes) -> ProduceRequest:
 def fetch_response(*records: Any) -> FetchResponse:
     partitions = [PartitionData(partition_index=i, records=value) for i, value in enumerate(records)]
     return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=partitions)])
+
+
+def test_a_null_struct_in_a_tagged_field_is_encoded_as_by_apache_kafka() -> None:
+    member = ConsumerGroupMemberMetadataValue(
+        client_id="conformance",
+        client_host="/127.0.0.1",
+        subscribed_topic_names=["topic"],
+        rebalance_timeout_ms=60_000,
+        server_assignor=None,
+        classic_member_metadata=None,
+    )
+    written_by_kafka = bytes.fromhex(
+        "000000000c636f6e666f726d616e63650b2f3132372e302e302e310206746f706963010000ea600001000100"
+    )
+    assert encode_versioned(member, 0) == written_by_kafka
+    assert decode_versioned(ConsumerGroupMemberMetadataValue, written_by_kafka) == (member, 0)

@@ -249,6 +249,8 @@ class Player:
                 self._say(f"+ {self._record(record)}")
                 self.group.replay(record, len(self.log), NO_PRODUCER_ID)
             self.snapshots.end()
+            if write.then is not None:
+                self._run(write.then())
             if self.holding:
                 self.held.append((write, len(self.log), list(responses)))
             else:
