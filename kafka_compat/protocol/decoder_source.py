@@ -93,7 +93,12 @@ class DecoderSource(Source):
             for number, spec in enumerate(tagged):
                 self.line(f"{'elif' if number else 'if'} tag == {spec.tag}:")
                 self.depth += 1
-                self.value(spec.type, self.version in spec.nullable, self.field(target, spec))
+                nullable, value = self.version in spec.nullable, self.field(target, spec)
+                if isinstance(spec.type, type):
+                    # Kafka marks null in a tagged field with 0, and in other fields with -1.
+                    self.nested(spec.type, nullable, value, is_null="n <= 0")
+                else:
+                    self.value(spec.type, nullable, value)
                 self.flush()
                 self.line(f"if p != {stop}: raise ValueError")
                 self.depth -= 1
@@ -165,11 +170,11 @@ class DecoderSource(Source):
         self.line("else:")
         return "n - 1" if self.flexible else "n"
 
-    def nested(self, cls: type[Message], nullable: bool, target: str) -> None:
+    def nested(self, cls: type[Message], nullable: bool, target: str, is_null: str = "n < 0") -> None:
         if nullable:
             self.fixed("n", "b")
             self.flush()
-            self.line("if n < 0:")
+            self.line(f"if {is_null}:")
             self.line(f"    {target} = None")
             self.line("else:")
             self.depth += 1

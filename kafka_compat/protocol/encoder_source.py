@@ -76,7 +76,12 @@ class EncoderSource(Source):
             payload = self.variable("payload")
             self.line(f"{payload} = []")
             self.line(f"{self.write} = {payload}.append")
-            self.value(spec.type, self.version in spec.nullable, value)
+            nullable = self.version in spec.nullable
+            if isinstance(spec.type, type):
+                # Kafka marks null in a tagged field with 0, and in other fields with -1.
+                self.nested(spec.type, nullable, value, null_marker=0)
+            else:
+                self.value(spec.type, nullable, value)
             self.flush()
             self.line(f"if {fields} is None: {fields} = []")
             self.line(f"{fields}.append(({spec.tag}, b''.join({payload})))")
@@ -169,12 +174,12 @@ class EncoderSource(Source):
         """Return the statement that writes one byte."""
         return f"{self.write}({bytes([value])!r})"
 
-    def nested(self, cls: type[Message], nullable: bool, source: str) -> None:
+    def nested(self, cls: type[Message], nullable: bool, source: str, null_marker: int = 0xFF) -> None:
         message = self.variable("m")
         self.line(f"{message} = {source}")
         if nullable:
             self.flush()
-            self.line(f"if {message} is None: {self.put_byte(0xFF)}")
+            self.line(f"if {message} is None: {self.put_byte(null_marker)}")
             self.line("else:")
             self.depth += 1
             self.line(self.put_byte(1))
