@@ -25,7 +25,7 @@ Rules
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -50,6 +50,8 @@ from kafka_compat.protocol.codec import MalformedRequest
 log = logging.getLogger(__name__)
 
 _LOAD_TIMES_KEPT: Final = 100
+SPLIT_RECORDS: Final = 1_000
+"""Maximum number of records per batch of a write that may be split."""
 
 M = TypeVar("M", bound=Machine[Any])
 R = TypeVar("R", bound=KeyedRecord)
@@ -69,14 +71,14 @@ class CoordinatorRuntime(Generic[M, R]):
         new_machine: Callable[[str, SnapshotRegistry], M],
         encode: Callable[[R], tuple[bytes, bytes | None]],
         decode: Callable[[bytes, bytes], R | None],
-        perform: Callable[[RunningMachine[M], Any], None] | None = None,
+        perform: Callable[[RunningMachine[M], Any], None],
         commit_timeout_ms: int | None = None,
     ) -> None:
         """`topic` and `noun` (for example "group") are used in log lines. `now_ms` returns the time of day.
 
         `encode` raises ValueError for a value that does not fit into a record. `decode` raises
         MalformedRequest for an invalid record, and returns None for other types of records. `perform` carries
-        out the effects of an Output other than responses and writes.
+        out the effects of an Output.
         """
         self.running: dict[str, RunningMachine[M]] = {}
         self.timers = Timers(scheduler)
@@ -255,8 +257,8 @@ class CoordinatorRuntime(Generic[M, R]):
             self._append(running, out.write, out.responses_when_committed)
         elif out.responses_when_committed:
             self._respond_when_committed(running, out.responses_when_committed)
-        if out.has_effects and self._perform is not None:
-            self._perform(running, out)
+        for effect in out.effects:
+            self._perform(running, effect)
         machine = running.machine
         if machine.is_dead:
             self._drop(running)
@@ -270,25 +272,43 @@ class CoordinatorRuntime(Generic[M, R]):
         if shard.state is ShardState.FAILED:
             self._refused(running, write, responses, ErrorCode.NOT_COORDINATOR)
             return
+        records = write.records
+        if write.may_split:
+            while len(records) > SPLIT_RECORDS:
+                end_offset, error = self._append_batch(running, write, records[:SPLIT_RECORDS])
+                if error:
+                    self._refused(running, write, responses, error)
+                    return
+                self._await_commit(Append(shard, running, None, [], end_offset))
+                records = records[SPLIT_RECORDS:]
+        end_offset, error = self._append_batch(running, write, records)
+        if error:
+            self._refused(running, write, responses, error)
+        else:
+            self._await_commit(Append(shard, running, write, responses, end_offset))
+
+    def _append_batch(
+        self, running: RunningMachine[M], write: Write, records: Sequence[Any]
+    ) -> tuple[int, ErrorCode]:
+        """Append and replay one batch of a write. Return the offset after it, and an error code."""
+        shard = running.shard
         try:
-            records = list(map(self._encode, write.records))
-            end_offset = self._log.append(shard.index, records, write.producer, commits=write.commits)
+            encoded = list(map(self._encode, records))
+            end_offset = self._log.append(shard.index, encoded, write.producer, commits=write.commits)
         except KafkaError as refusal:
-            self._refused(running, write, responses, refusal.code)
-            return
+            return 0, refusal.code
         except ValueError as problem:
             log.warning("Could not write a record for %s %s: %s", self._noun, running.key, problem)
-            self._refused(running, write, responses, ErrorCode.UNKNOWN_SERVER_ERROR)
-            return
+            return 0, ErrorCode.UNKNOWN_SERVER_ERROR
         producer_id = NO_PRODUCER_ID
         if write.producer is not None:
             producer_id = write.producer.producer_id
             shard.note_transaction(running, producer_id)
         shard.snapshots.begin(end_offset)
-        for record in write.records:
+        for record in records:
             running.machine.replay(record, end_offset, producer_id)
         shard.snapshots.end()
-        self._await_commit(Append(shard, running, write, responses, end_offset))
+        return end_offset, ErrorCode.NONE
 
     def _await_commit(self, append: Append[M]) -> None:
         shard, running = append.shard, append.running

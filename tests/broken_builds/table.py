@@ -12,6 +12,14 @@ TRANSACTIONS = (
     COORDINATORS
     + "test_transaction_state_matches_log.py::test_transactions_have_the_same_state_before_and_after_loading"
 )
+CONSUMER_GROUPS = (
+    "tests/groups/consumer/test_simulation.py"
+    "::test_no_partition_has_two_owners_although_the_coordinator_fails_over"
+)
+CONSUMER_GROUP_TRANSCRIPTS = (
+    "tests/groups/consumer/test_transcripts.py"
+    "::test_a_consumer_group_reacts_to_requests_as_each_transcript_describes"
+)
 FENCES = "tests/cluster/test_epoch_fencing.py::"
 IN_SYNC = "tests/replication/test_in_sync.py::"
 STORE_SERVER = "tests/coordination/store/test_store_server.py::"
@@ -230,6 +238,76 @@ BROKEN_BUILDS = (
         "        before.popleft()\n        if not before:\n",
         "        if True:\n",
         GROUPS,
+    ),
+    BrokenBuild(
+        "a member gets a partition that another one has not released",
+        "kafka_compat/groups/consumer/reconciliation.py",
+        "            if is_owned_by_other(topic_id, partition):\n",
+        "            if False:\n",
+        CONSUMER_GROUPS,
+    ),
+    BrokenBuild(
+        "a member goes on before it has revoked its partitions",
+        "kafka_compat/groups/consumer/reconciliation.py",
+        "    if revoked and _owns_any(owned, revoked):\n",
+        "    if False:\n",
+        CONSUMER_GROUPS,
+    ),
+    BrokenBuild(
+        "partitions that a member must revoke count as free",
+        "kafka_compat/groups/consumer/state.py",
+        "        self._own(member.pending_revocation, member_id)\n",
+        "",
+        CONSUMER_GROUPS,
+    ),
+    BrokenBuild(
+        "a heartbeat is answered before its records are committed",
+        "kafka_compat/groups/consumer/consumer_group.py",
+        "        self._outbox.respond_when_committed(waiter, result, _failed)\n",
+        "        self._outbox.respond(waiter, result)\n",
+        CONSUMER_GROUPS,
+    ),
+    BrokenBuild(
+        "any former epoch of a member is accepted",
+        "kafka_compat/groups/consumer/consumer_group.py",
+        "    if epoch == member.previous_epoch < member.epoch and _is_part_of",
+        "    if epoch < member.epoch or _is_part_of",
+        CONSUMER_GROUP_TRANSCRIPTS,
+    ),
+    BrokenBuild(
+        "a topic that was created does not matter to a group",
+        "kafka_compat/groups/consumer/consumer_group.py",
+        "        self._must_compare_hash = True\n\n    def write_failed",
+        "        pass\n\n    def write_failed",
+        CONSUMER_GROUPS,
+    ),
+    BrokenBuild(
+        "the session of a member ends only after a restart",
+        "kafka_compat/groups/consumer/consumer_group.py",
+        "        self._start_session(member.member_id, now)\n        if not has_moved:",
+        "        if not has_moved:",
+        CONSUMER_GROUP_TRANSCRIPTS,
+    ),
+    BrokenBuild(
+        "loading loses which partitions a member must revoke",
+        "kafka_compat/groups/consumer/records.py",
+        "        _partition_epochs(stored.partitions_pending_revocation, stored.member_epoch),\n",
+        "        {},\n",
+        GROUPS,
+    ),
+    BrokenBuild(
+        "a static member that returns gets no partitions",
+        "kafka_compat/groups/consumer/consumer_group.py",
+        "        target = self.state.targets.current.get(member.member_id, {})\n        records.append",
+        "        target = {}\n        returned = returned._replace(assigned={})\n        records.append",
+        CONSUMER_GROUP_TRANSCRIPTS,
+    ),
+    BrokenBuild(
+        "the assignment interval is ignored",
+        "kafka_compat/groups/consumer/consumer_group.py",
+        "(known.timestamp_ms and now.wall_ms < due_ms)",
+        "False",
+        CONSUMER_GROUP_TRANSCRIPTS,
     ),
     BrokenBuild(
         "the end of a process is not the end of its sessions",

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch
+from kafka_compat.coordinator_runtime.runtime import SPLIT_RECORDS
 from kafka_compat.coordinator_runtime.timers import Timers
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.records import OffsetRecord, encode_record
 from kafka_compat.groups.requests import Commit
-from tests.coordinator_runtime.group_coordinator import coordinator_of
+from tests.coordinator_runtime.group_coordinator import RETENTION_MS, coordinator_of
 from tests.coordinator_runtime.replicated_log import ReplicatedLog
 from tests.groups.memory import ManualScheduler, ManualTimer, join_request, position
 from tests.support.steps import result_of
@@ -117,6 +118,24 @@ def test_a_deletion_that_waits_for_a_lost_append_gets_its_error(
     coordinator.delete_groups(["g"], answers.append)
     log.lose_leadership(0)
     assert answers == [{"g": ErrorCode.NOT_COORDINATOR}] * 2
+
+
+def test_expired_offsets_of_many_partitions_are_deleted_in_several_batches(
+    coordinator: GroupCoordinator, log: ReplicatedLog, scheduler: ManualScheduler
+) -> None:
+    coordinator.start()
+    count = 2 * SPLIT_RECORDS + 1
+    offsets = {("topic", number): position(number) for number in range(count)}
+    request = Commit(generation_id=-1, member_id="", group_instance_id=None, offsets=offsets)
+    result_of(coordinator.commit_offsets("g", request, lambda errors: None))
+    log.replicate(1)
+    scheduler.advance(2 * RETENTION_MS)
+    assert [len(batch.records) for batch in log.batches[1:]] == [SPLIT_RECORDS, SPLIT_RECORDS, 1]
+    log.replicate(2)
+    assert coordinator.group_ids() == ["g"]
+    log.replicate(1)
+    scheduler.advance(RETENTION_MS)
+    assert coordinator.group_ids() == []
 
 
 def successor_of(log: ReplicatedLog) -> GroupCoordinator:

@@ -61,7 +61,7 @@ KIPS = (
     Kip(360, "Producer recovery from UNKNOWN_PRODUCER_ID", "transactions/test_machine.py"),
     Kip(368, "SASL re-authentication", "security/test_sasl_conversations.py"),
     Kip(380, "Requests with a stale broker epoch are rejected", "cluster/test_epoch_fencing.py"),
-    Kip(390, "Compression levels", "", "each codec uses its default level"),
+    Kip(390, "Compression levels", "storage/records/test_validation.py"),
     Kip(392, "Fetching from the closest replica", "cluster/test_nearest_replica.py"),
     Kip(394, "Member id required to join a group", "groups/test_transcripts.py"),
     Kip(405, "Tiered storage"),
@@ -100,7 +100,7 @@ KIPS = (
         890,
         "Transaction verification",
         "transactions/test_version_2.py",
-        "part 2 with `kafka.compat.transaction.version=2`",
+        "part 2 at level 2 of transaction.version",
     ),
     Kip(
         903,

@@ -13,11 +13,12 @@ import pytest
 from tests.conformance.wire import Connection
 from tests.groups.consumer.histories import (
     SETTINGS,
+    Member,
     Ours,
     Theirs,
     comparable,
     comparable_description,
-    comparable_record,
+    comparable_records,
     learn,
     steps,
 )
@@ -40,35 +41,74 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_history_of_a_group_is_the_same_as_on_apache_kafka(kafka: GenuineKafka, seed: int) -> None:
     with Connection(kafka.address) as connection:
-        play(connection, seed, str(seed))
+        History(connection, seed).play()
 
 
-def play(connection: Connection, seed: int, name: str) -> None:
-    """Play a history with a new group and new topics, whose names contain `name`."""
-    choose = random.Random(seed)
-    topics = {f"topic-{name}-{letter}": choose.randint(1, 7) for letter in "abc"[: choose.randint(1, 3)]}
-    group = f"group-{name}"
-    theirs = Theirs(connection, group)
-    theirs.wait_ready()
-    ids = theirs.create(topics)
-    ours = Ours(group, topics, ids)
-    told: list[str] = []
-    for what, member, request in steps(seed, list(topics)):
-        expected, found = theirs.heartbeat(request), ours.heartbeat(request)
-        told.append(f"{what} {request} -> {comparable(expected)}")
-        assert comparable(found) == comparable(expected), "\n".join(told)
-        learn(member, what, expected)
-        expected_group = comparable_description(theirs.describe())
-        assert comparable_description(ours.describe()) == expected_group, "\n".join(told)
-        if member.assigned and choose.random() < 0.3:
-            names = {str(topic_id): name for name, topic_id in ids.items()}
-            topic = choose.choice(member.assigned)
-            partitions = [(names[str(topic["topic_id"])], each) for each in topic["partitions"]]
-            epoch = member.epoch + choose.choice((0, 0, -1, -2, 1))
-            arguments = (member.member_id, epoch, partitions)
-            told.append(f"commit {arguments}")
-            assert ours.commit(*arguments) == theirs.commit(*arguments), "\n".join(told)
-    our_records = list(map(comparable_record, ours.records()))
-    their_records = list(map(comparable_record, theirs.records()))
-    for number, (mine, kafkas) in enumerate(zip_longest(our_records, their_records)):
-        assert mine == kafkas, "\n".join((*told, f"record {number}: {mine}", f"not {kafkas}"))
+class History:
+    """One group on both brokers."""
+
+    def __init__(self, connection: Connection, seed: int, run: str = "") -> None:
+        """`run` distinguishes runs with the same broker."""
+        self._seed = seed
+        self._choose = random.Random(seed)
+        self._names = [f"topic-{seed}{run}-{name}" for name in "abc"[: self._choose.randint(1, 3)]]
+        topics = {name: self._choose.randint(1, 7) for name in self._names if self._choose.random() < 0.8}
+        self._theirs = Theirs(connection, f"group-{seed}{run}")
+        self._theirs.wait_ready()
+        self._ids = self._theirs.create(topics) if topics else {}
+        self._sizes = topics
+        self._ours = Ours(f"group-{seed}{run}", topics, self._ids)
+        self._told: list[str] = []
+
+    def play(self) -> None:
+        for what, member, request in steps(self._seed, self._names):
+            if self._choose.random() < 0.05:
+                self._change_topic(self._choose.choice(self._names))
+            expected = self._theirs.heartbeat(request)
+            self._told.append(f"{what} {request} -> {comparable(expected)}")
+            assert comparable(self._ours.heartbeat(request)) == comparable(expected), self._story
+            learn(member, what, expected)
+            described = comparable_description(self._theirs.describe())
+            assert comparable_description(self._ours.describe()) == described, self._story
+            if member.assigned and self._choose.random() < 0.3:
+                self._commit(member)
+        self._compare_records()
+
+    def _compare_records(self) -> None:
+        """Compare the records in `__consumer_offsets`, in their order, apart from times."""
+        ours = comparable_records(self._ours.records())
+        theirs = comparable_records(self._theirs.records())
+        for number, (found, expected) in enumerate(zip_longest(ours, theirs)):
+            assert found == expected, f"{self._story}\nrecord {number}: {found}\nnot {expected}"
+
+    @property
+    def _story(self) -> str:
+        return "\n".join(self._told)
+
+    def _change_topic(self, name: str) -> None:
+        size = self._sizes.get(name, 0)
+        if not size or self._choose.random() < 0.7:
+            self._sizes[name] = size + self._choose.randint(1, 3)
+            if size:
+                self._theirs.grow(name, self._ids[name], self._sizes[name])
+            else:
+                self._ids |= self._theirs.create({name: self._sizes[name]})
+            self._ours.put(name, self._ids[name], self._sizes[name])
+        else:
+            del self._sizes[name]
+            self._theirs.delete(name)
+            self._ours.delete(name)
+        self._told.append(f"{name} now has {self._sizes.get(name, 0)} partitions")
+
+    def _commit(self, member: Member) -> None:
+        topic = self._choose.choice(member.assigned)
+        names = {topic_id: name for name, topic_id in self._ids.items() if name in self._sizes}
+        name = names.get(topic["topic_id"])
+        if name is None:
+            # The topic has been deleted.
+            return
+        partitions = [(name, each) for each in topic["partitions"]]
+        epoch = member.epoch + self._choose.choice((0, 0, -1, -2, 1))
+        expected = self._theirs.commit(member.member_id, epoch, partitions)
+        self._told.append(f"commit {member.member_id} {epoch} {partitions} -> {expected}")
+        assert self._ours.commit(member.member_id, epoch, partitions) == expected, self._story

@@ -27,9 +27,11 @@ class MemberSpec(NamedTuple):
     instance_id: str | None
     rack_id: str | None
     subscribed_topic_ids: "tuple[UUID, ...]"
-    """The existing topics, in the iteration order of Kafka's set of subscribed topic names."""
+    """The existing topics, in the order of `subscribed_names`. To save time, let members with the same
+    subscriptions share one tuple.
+    """
     subscribed_name_count: int
-    """Number of subscribed names, including topics that do not exist. Kafka sizes hash tables with it."""
+    """Length of `subscribed_names`, including topics that do not exist. Kafka sizes hash tables with it."""
     assignment: Assignment
     """The current target assignment."""
 
@@ -53,7 +55,8 @@ class Assignor(Protocol):
     def name(self) -> str: ...
 
     def assign(self, group: GroupSpec, partition_counts: "Mapping[UUID, int]") -> "Steps[TargetAssignment]":
-        """Assign every partition of the subscribed topics to one of the members that subscribe to it.
+        """Assign every partition of the subscribed topics to one of the members that subscribe to it. The
+        caller must not change `group` and `partition_counts` between the steps.
 
         Raises PartitionAssignorError if `partition_counts` lacks a subscribed topic.
         """
