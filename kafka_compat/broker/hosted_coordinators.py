@@ -78,7 +78,7 @@ class HostedCoordinators:
         groups = self.groups.made
         if groups is not None:
             for topic in delta.deleted:
-                groups.forget_partitions([(topic.name, each.partition) for each in topic.partitions])
+                groups.forget_topic(topic)
             changed = [topic.name for topic in (*delta.created, *delta.grown, *delta.deleted)]
             if changed:
                 groups.topics_changed(changed)

@@ -7,7 +7,7 @@ Each callback is called exactly once, even if this broker loses the shard or shu
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from kafka_compat.coordinator_runtime.coordinator_log import CoordinatorLog
@@ -25,6 +25,7 @@ from kafka_compat.groups.group import Group
 from kafka_compat.groups.offsets import CommittedOffset
 from kafka_compat.groups.records import Record, decode_record, encode_record
 from kafka_compat.groups.requests import (
+    NO_GENERATION,
     Commit,
     GroupDescription,
     GroupOverview,
@@ -42,6 +43,9 @@ from kafka_compat.groups.requests import (
 from kafka_compat.groups.settings import GroupSettings
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
+
+if TYPE_CHECKING:
+    from kafka_compat.metadata.described import TopicMetadata
 
 
 class GroupProgress(NamedTuple):
@@ -274,19 +278,24 @@ class GroupCoordinator:
         if not error and running is None:
             if request.generation_id < 0:
                 running = self._host(group_id)
-            elif request.producer is None:
-                error = ErrorCode.ILLEGAL_GENERATION
             else:
-                error = ErrorCode.UNKNOWN_MEMBER_ID
+                error = request.missing_group_error
         if error or running is None:
             respond(dict.fromkeys(request.offsets, error))
         else:
             self._runtime.carry_out(running, running.machine.commit_offsets(request, respond, self._now()))
 
     def fetch_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition] | None,
+        *,
+        require_stable: bool,
+        member_id: str | None = None,
+        member_epoch: int = NO_GENERATION,
     ) -> tuple[ErrorCode, FetchedOffsets]:
-        """Return an error code, and the committed offsets for these partitions (None: all partitions).
+        """Return an error code, and the committed offsets for these partitions (None: all partitions). If a
+        member of a consumer group requests them, its epoch must be the current one (KIP-848).
 
         With `require_stable`, partitions for which `is_unstable` is true get UNSTABLE_OFFSET_COMMIT
         (KIP-447).
@@ -297,6 +306,9 @@ class GroupCoordinator:
         running = self._running.get(group_id)
         if running is None:
             return ErrorCode.NONE, {partition: (None, ErrorCode.NONE) for partition in partitions or ()}
+        error = running.machine.consumer.check_fetch(member_id, member_epoch)
+        if error:
+            return error, {}
         offsets = running.machine.offsets
         fetched: FetchedOffsets = {}
         for partition in list(offsets.stored.committed) if partitions is None else partitions:
@@ -342,11 +354,14 @@ class GroupCoordinator:
         are stored, `respond` is called with its ID and the first error code, or NONE.
         """
         copied = []
+        topic_id = self._consumer_groups.topics.topic_id(target)
         for group_id, running in list(self._running.items()):
             if group_ids is not None and group_id not in group_ids:
                 continue
             offsets = {
-                (target, partition): each.value
+                (target, partition): each.value._replace(
+                    topic_id=None if each.value.topic_id is None else topic_id
+                )
                 for (topic, partition), each in running.machine.offsets.stored.committed.items()
                 if topic == source
             }
@@ -369,12 +384,12 @@ class GroupCoordinator:
         """Whether any shard is being loaded. While this is true, groups may be missing from the results."""
         return self._runtime.is_loading
 
-    def forget_partitions(self, partitions: Iterable[TopicPartition]) -> None:
-        """Delete all groups' offsets for these partitions, because their topics were deleted."""
-        gone = list(partitions)
+    def forget_topic(self, topic: "TopicMetadata") -> None:
+        """Delete all groups' offsets for a topic that was deleted."""
+        partitions = [(topic.name, each.partition) for each in topic.partitions]
         for running in list(self._running.values()):
-            offsets = running.machine.offsets
-            if offsets.known(gone):
+            gone = running.machine.offsets.of_topic(partitions, topic.topic_id)
+            if gone:
                 self._runtime.carry_out(running, running.machine.forget_partitions(gone))
 
     def _expiring(self) -> Iterator[int]:

@@ -242,8 +242,16 @@ class Group:
         heartbeat of its member. TxnOffsetCommit does not, and is accepted during a rebalance.
         """
         out = self._outbox.begin()
+        most = self._settings.offset_metadata_max_bytes
+        fitting: dict[TopicPartition, OffsetAndMetadata] = {}
+        errors: PartitionErrors = {}
+        for partition, value in request.offsets.items():
+            if java_length(value.metadata) <= most:
+                fitting[partition] = value
+            else:
+                errors[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
         if self.type is GroupType.CONSUMER:
-            error = self.consumer.check_commit(request)
+            error = self.consumer.check_commit(request, fitting)
         else:
             error = self._check_commit(request)
         if not error and self.rebalance.state is COMPLETING_REBALANCE and request.producer is None:
@@ -253,14 +261,6 @@ class Group:
             return out
         if self.rebalance.state is not EMPTY and request.producer is None:
             self.rebalance.restart_session(self.rebalance.roster.members[request.member_id], now)
-        most = self._settings.offset_metadata_max_bytes
-        fitting: dict[TopicPartition, OffsetAndMetadata] = {}
-        errors: PartitionErrors = {}
-        for partition, value in request.offsets.items():
-            if java_length(value.metadata) <= most:
-                fitting[partition] = value
-            else:
-                errors[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
         if not fitting:
             self._outbox.respond(waiter, errors)
             return out
@@ -313,7 +313,7 @@ class Group:
         }
         deleted = [partition for partition, error in answer.items() if not error]
         if deleted:
-            self._write_tombstones(deleted, waiter, answer)
+            self._write_tombstones(deleted, waiter, answer, keeps_group=self.type is GroupType.CONSUMER)
         else:
             # Keep the group, even if it is empty and is waiting for its first member.
             self._outbox.respond(waiter, answer)
@@ -338,7 +338,8 @@ class Group:
     def forget_partitions(self, partitions: Collection[TopicPartition]) -> Output:
         """Delete the offsets for partitions of deleted topics, even if members subscribe to the topics."""
         out = self._outbox.begin()
-        self._write_tombstones(partitions, None, ErrorCode.NONE)
+        keeps_group = self.type is GroupType.CONSUMER
+        self._write_tombstones(partitions, None, ErrorCode.NONE, keeps_group=keeps_group)
         return out
 
     def expire_offsets(self, now: Now) -> Output:
@@ -361,13 +362,21 @@ class Group:
         return out
 
     def _write_tombstones(
-        self, partitions: Iterable[TopicPartition], waiter: Waiter | None, answer: PartitionErrors | ErrorCode
+        self,
+        partitions: Iterable[TopicPartition],
+        waiter: Waiter | None,
+        answer: PartitionErrors | ErrorCode,
+        *,
+        keeps_group: bool = False,
     ) -> None:
+        """Delete offsets and, unless `keeps_group`, a group that then has neither offsets nor members. As in
+        Kafka, only DeleteGroups and the check for expired offsets delete an empty consumer group.
+        """
         deleted = dict.fromkeys(self.offsets.known(partitions))
         records: list[Record] = [
             OffsetRecord(self.group_id, topic, partition, None) for topic, partition in deleted
         ]
-        whole_group = self.is_empty and self.offsets.would_be_empty_without(deleted)
+        whole_group = not keeps_group and self.is_empty and self.offsets.would_be_empty_without(deleted)
         if whole_group and self.type is GroupType.CONSUMER:
             records += self.consumer.tombstones()
         elif whole_group and self.rebalance.generation_id > 0:
