@@ -101,6 +101,11 @@ class Group:
         return GroupType.CONSUMER if self.consumer.state.exists else GroupType.CLASSIC
 
     @property
+    def committed_type(self) -> GroupType:
+        """The type of the group that clients see."""
+        return GroupType.CLASSIC if self.consumer.state.committed is None else GroupType.CONSUMER
+
+    @property
     def is_empty(self) -> bool:
         """Whether the group has no members. Its type may change then."""
         return self.rebalance.state is EMPTY and not self.consumer.state.members.current
