@@ -120,6 +120,7 @@ class HostedCoordinators:
                 topics, assignors.assign, self._context.group_configs.consumer, consumer_group_limits(config)
             ),
         )
+        metadata.feed.subscribe(topics.on_metadata)
         groups.start()
         return groups
 

@@ -68,15 +68,15 @@ class ResponseWhenCommitted(NamedTuple):
 @dataclass(slots=True)
 class Output:
     """All effects of one event. `responses` are sent immediately, and `responses_when_committed` when `write`
-    and all earlier writes of the machine are committed. `notes` are log lines. `has_effects` is true if there
-    are effects other than responses and a write.
+    and all earlier writes of the machine are committed. `notes` are log lines. `effects` are other effects,
+    which the coordinator performs when the write has been appended.
     """
 
     responses: list[tuple[Waiter, Any]] = field(default_factory=list)
     responses_when_committed: list[ResponseWhenCommitted] = field(default_factory=list)
     write: Write | None = None
     notes: list[str] = field(default_factory=list)
-    has_effects: bool = False
+    effects: list[Any] = field(default_factory=list)
 
 
 class Outbox:
@@ -103,6 +103,9 @@ class Outbox:
     ) -> None:
         response = ResponseWhenCommitted(cast("Callable[[Any], None]", waiter), result, failed)
         self.output.responses_when_committed.append(response)
+
+    def perform(self, effect: object) -> None:
+        self.output.effects.append(effect)
 
     def write(self, write: Write) -> None:
         assert self.output.write is None, "an event leads to one batch"

@@ -69,14 +69,14 @@ class CoordinatorRuntime(Generic[M, R]):
         new_machine: Callable[[str, SnapshotRegistry], M],
         encode: Callable[[R], tuple[bytes, bytes | None]],
         decode: Callable[[bytes, bytes], R | None],
-        perform: Callable[[RunningMachine[M], Any], None] | None = None,
+        perform: Callable[[RunningMachine[M], Any], None],
         commit_timeout_ms: int | None = None,
     ) -> None:
         """`topic` and `noun` (for example "group") are used in log lines. `now_ms` returns the time of day.
 
         `encode` raises ValueError for a value that does not fit into a record. `decode` raises
         MalformedRequest for an invalid record, and returns None for other types of records. `perform` carries
-        out the effects of an Output other than responses and writes.
+        out the effects of an Output.
         """
         self.running: dict[str, RunningMachine[M]] = {}
         self.timers = Timers(scheduler)
@@ -255,8 +255,8 @@ class CoordinatorRuntime(Generic[M, R]):
             self._append(running, out.write, out.responses_when_committed)
         elif out.responses_when_committed:
             self._respond_when_committed(running, out.responses_when_committed)
-        if out.has_effects and self._perform is not None:
-            self._perform(running, out)
+        for effect in out.effects:
+            self._perform(running, effect)
         machine = running.machine
         if machine.is_dead:
             self._drop(running)

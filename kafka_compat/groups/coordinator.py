@@ -19,6 +19,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer.consumer_group import ConsumerGroups
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatError, HeartbeatResult, check
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
+from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, resolved
 from kafka_compat.groups.consumer.state import View
 from kafka_compat.groups.group import Group
 from kafka_compat.groups.offsets import CommittedOffset
@@ -99,6 +100,7 @@ class GroupCoordinator:
             new_machine=self._new_group,
             encode=encode_record,
             decode=decode_record,
+            perform=self._resolve_regexes,
             commit_timeout_ms=settings.offsets_commit_timeout_ms,
         )
         self._running = self._runtime.running
@@ -213,6 +215,19 @@ class GroupCoordinator:
             out = running.machine.consumer_heartbeat(request, respond, self._now())
             self._runtime.carry_out(running, out)
 
+    def _resolve_regexes(self, running: RunningMachine[Group], request: ResolveRegexes) -> None:
+        """Resolve the regular expressions of a consumer group in the background."""
+        topics = self._consumer_groups.topics
+
+        def resolving() -> Iterator[int]:
+            version = topics.version
+            found = yield from resolved(request, topics.names)
+            if self._running.get(running.key) is running:
+                out = running.machine.regexes_resolved(found, version, self._now())
+                self._runtime.carry_out(running, out)
+
+        self._runtime.run_cooperatively(resolving())
+
     def describe_consumer_group(self, group_id: str) -> tuple[ErrorCode, View | None]:
         """Return an error code, and the committed state of a consumer group if there is no error."""
         error = self._refusal(group_id)
@@ -228,7 +243,7 @@ class GroupCoordinator:
         return self._consumer_groups.limits.assignors[0]
 
     def topics_changed(self, names: Collection[str]) -> None:
-        """Let consumer groups that subscribe to these topics compare their metadata."""
+        """Let consumer groups that subscribe to these topics compare their metadata hash."""
         for running in self._running.values():
             consumer = running.machine.consumer
             if consumer.state.exists and not consumer.state.subscribed_names().isdisjoint(names):

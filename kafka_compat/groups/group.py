@@ -12,11 +12,15 @@ Rules
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS, TransactionalProducer
+from kafka_compat.coordinator_runtime.coordinator_log import (
+    STORE_ERRORS,
+    TransactionalProducer,
+    is_committed,
+)
 from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.consumer.consumer_group import ConsumerGroup, ConsumerGroups
+from kafka_compat.groups.consumer.consumer_group import ConsumerGroup, ConsumerGroups, MembersStored
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.joining import Joining
@@ -122,6 +126,12 @@ class Group:
             if self.rebalance.stored.snapshot is not None:
                 replaced.append(GroupRecord(self.group_id, None))
             self.consumer.heartbeat(request, waiter, replaced, now)
+        return out
+
+    def regexes_resolved(self, found: Mapping[str, frozenset[str]], version: int, now: Now) -> Output:
+        """Store the topics that match the regular expressions of a consumer group."""
+        out = self._outbox.begin()
+        self.consumer.regexes_resolved(found, version, now)
         return out
 
     def commit_offsets(self, request: Commit, waiter: Waiter, now: Now) -> Output:
@@ -297,6 +307,9 @@ class Group:
             self._offsets_written(purpose, error)
         elif isinstance(purpose, TombstonesStored):
             self._tombstones_written(purpose, error)
+        elif isinstance(purpose, MembersStored):
+            if error and not is_committed(error):
+                self.consumer.write_failed(now)
         else:
             if error:
                 error = self.rebalance.store_failed(error)

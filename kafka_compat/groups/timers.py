@@ -40,6 +40,9 @@ class Timers:
         if self.wake_at_ms is None or deadline_ms < self.wake_at_ms:
             self.wake_at_ms = deadline_ms
 
+    def is_set(self, timer: Timer) -> bool:
+        return timer in self._deadlines_ms
+
     def cancel(self, timer: Timer) -> None:
         self._deadlines_ms.pop(timer, None)
 

@@ -49,6 +49,7 @@ def consumer_group_heartbeat(
         topic_regex=request.subscribed_topic_regex,
         server_assignor=request.server_assignor,
         owned=None if owned is None else {each.topic_id: each.partitions for each in owned},
+        may_describe=lambda topic: topic not in denied,
     )
     deferred = Deferred()
     ctx.services.groups.consumer_heartbeat(

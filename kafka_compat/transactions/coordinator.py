@@ -27,8 +27,8 @@ from kafka_compat.transactions.status import (
     NO_PRODUCER_ID,
     IdentityResult,
     Markers,
-    Output,
     ProducerIdentity,
+    RetryCompletion,
     Status,
     StatusRecord,
     TopicPartition,
@@ -360,12 +360,12 @@ class TransactionCoordinator:
             error = ErrorCode.INVALID_PRODUCER_ID_MAPPING
         return running, error
 
-    def _perform(self, running: RunningMachine[Transaction], out: Output) -> None:
-        if out.markers is not None:
-            delivery = MarkerDelivery(running, out.markers, self._markers, self._runtime, self._complete)
+    def _perform(self, running: RunningMachine[Transaction], effect: Markers | RetryCompletion) -> None:
+        if isinstance(effect, Markers):
+            delivery = MarkerDelivery(running, effect, self._markers, self._runtime, self._complete)
             # Send the response before the markers, because the producer waits only for the decision.
             self._scheduler.call_later(0, delivery.send)
-        if out.retry_completion:
+        else:
             self._runtime.timers.call_later(RETRY_MS, partial(self._complete, running))
 
     def _complete(self, running: RunningMachine[Transaction]) -> None:

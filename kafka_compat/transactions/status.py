@@ -1,10 +1,8 @@
 """The status of a transactional ID, and the outputs of its state machine, as plain values."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from kafka_compat.coordinator_runtime import machine
 from kafka_compat.errors import ErrorCode
 
 TopicPartition = tuple[str, int]
@@ -94,13 +92,5 @@ class Markers(NamedTuple):
     bumped_epoch: bool
 
 
-@dataclass(slots=True)
-class Output(machine.Output):
-    """All effects of one event.
-
-    If `retry_completion` is true, the end of the transaction could not be stored; the caller must call
-    `markers_written` again later.
-    """
-
-    markers: Markers | None = None
-    retry_completion: bool = False
+class RetryCompletion(NamedTuple):
+    """The end of the transaction could not be stored. The caller must call `markers_written` again later."""

@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 
 from kafka_compat.coordinator_runtime import coordinator_log
 from kafka_compat.coordinator_runtime.coordinator_log import is_committed
-from kafka_compat.coordinator_runtime.machine import Now, Waiter, Write
+from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry, TimelineValue
 from kafka_compat.errors import ErrorCode
 from kafka_compat.transactions.status import (
@@ -37,9 +37,9 @@ from kafka_compat.transactions.status import (
     VERSION_WITH_EPOCH_BUMP,
     IdentityResult,
     Markers,
-    Output,
     ProducerIdentity,
     Result,
+    RetryCompletion,
     Status,
     StatusRecord,
     TopicPartition,
@@ -96,7 +96,7 @@ class _Pending(NamedTuple):
 class Transaction:
     """State machine of one transactional ID in the coordinator runtime.
 
-    The caller must call `markers_written` once every partition in `Output.markers` has its marker.
+    The caller must call `markers_written` once every partition in the effect `Markers` has its marker.
     """
 
     __slots__ = (
@@ -423,7 +423,8 @@ class Transaction:
         out.notes.append(f"could not record state {pending.status.state}: {error.name}")
         if pending.status.state in OUTCOMES:
             self._pending = pending._replace(is_appended=False)
-            out.has_effects = out.retry_completion = error is not ErrorCode.NOT_COORDINATOR
+            if error is not ErrorCode.NOT_COORDINATOR:
+                out.effects.append(RetryCompletion())
             return out
         if pending.is_fence:
             self._epoch_fence_failed = True
@@ -452,12 +453,9 @@ class Transaction:
         if status.next_producer_id != NO_PRODUCER_ID:
             completed = completed._replace(producer_id=status.next_producer_id, producer_epoch=0)
         self._pending = _Pending(completed, self._last_epoch, None, ErrorCode.NONE, False, False)
-        out.has_effects = True
-        out.markers = Markers(
-            status.identity,
-            status.state is PREPARE_COMMIT,
-            status.partitions,
-            status.client_version >= VERSION_WITH_EPOCH_BUMP,
+        bumped = status.client_version >= VERSION_WITH_EPOCH_BUMP
+        out.effects.append(
+            Markers(status.identity, status.state is PREPARE_COMMIT, status.partitions, bumped)
         )
 
     def markers_written(self) -> Output:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_compat.coordinator_runtime.machine import Now
+from kafka_compat.coordinator_runtime.machine import Now, Output
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
 from kafka_compat.transactions.records import decode_record, encode_record
 from kafka_compat.transactions.status import (
     EPOCH_MAX,
     IdentityResult,
-    Output,
+    Markers,
     ProducerIdentity,
+    RetryCompletion,
     Status,
     StatusRecord,
     TransactionState,
@@ -43,8 +44,7 @@ class Run:
 
     def take(self, out: Output, store_error: ErrorCode = ErrorCode.NONE) -> None:
         self.answers += [result for _, result in out.responses]
-        if out.markers is not None:
-            self.markers.append((out.markers.identity, out.markers.committed))
+        self.markers += [(each.identity, each.committed) for each in out.effects if isinstance(each, Markers)]
         if out.write is not None:
             (record,) = out.write.records
             self.states.append(None if record.value is None else record.value.state.value)
@@ -231,7 +231,8 @@ def test_completion_is_retried_after_a_failed_append() -> None:
     run = at(TransactionState.PREPARE_COMMIT)
     out = run.transaction.markers_written()
     assert out.write is not None
-    assert run.transaction.written(None, ErrorCode.NOT_ENOUGH_REPLICAS, Now(0, 0)).retry_completion
+    out = run.transaction.written(None, ErrorCode.NOT_ENOUGH_REPLICAS, Now(0, 0))
+    assert out.effects == [RetryCompletion()]
     run.complete()
     assert run.transaction.status.state is TransactionState.COMPLETE_COMMIT
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from kafka_compat.groups.consumer.assignors.assignor import TargetAssignment
     from kafka_compat.metadata.cache import MetadataCache, TopicMetadata
+    from kafka_compat.metadata.feed import MetadataDelta
 
 
 class ClusterTopics:
@@ -22,8 +23,19 @@ class ClusterTopics:
 
     def __init__(self, metadata: "MetadataCache") -> None:
         self._metadata = metadata
+        self.new_topics_version = metadata.feed.version
+        """The version of the metadata in which the last topic was created."""
         self._hashes: dict[str, tuple[TopicMetadata, int]] = {}
         """The hash of each topic, and the topic for which it was computed."""
+
+    @property
+    def version(self) -> int:
+        return self._metadata.feed.version
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all topics."""
+        return list(self._metadata.topics)
 
     def topic_id(self, name: str) -> "UUID | None":
         topic = self._metadata.topics.get(name)
@@ -59,9 +71,12 @@ class ClusterTopics:
         self._hashes[topic.name] = (topic, computed)
         return computed
 
-    def forget(self, name: str) -> None:
-        """Forget a deleted topic."""
-        self._hashes.pop(name, None)
+    def on_metadata(self, delta: "MetadataDelta") -> None:
+        """Note created topics, and forget deleted ones."""
+        if delta.created:
+            self.new_topics_version = delta.version
+        for topic in delta.deleted:
+            self._hashes.pop(topic.name, None)
 
     def partition_counts(self, names: "frozenset[str]") -> "dict[UUID, int]":
         topics = self._metadata.topics

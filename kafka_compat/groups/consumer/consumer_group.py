@@ -11,6 +11,9 @@ Rules
   timeout. The session starts anew with each heartbeat, and for all members when the group is loaded.
 - The epoch of a heartbeat must be the member's. The previous epoch is accepted if the member owns no
   partition that it should not have: then the last response was lost.
+- Regular expressions are resolved in the background, all those of a group together: when one is new, when
+  topics were created, and when group.consumer.regex.refresh.interval.ms have passed, but at most every ten
+  seconds. If the topics change, the group epoch rises.
 - A static member that has left temporarily keeps its partitions until its session ends. It returns with a new
   member ID, and its former ID is fenced.
 
@@ -42,10 +45,12 @@ from kafka_compat.groups.consumer.records import (
     GroupMetadataRecord,
     MemberMetadataRecord,
     RegexRecord,
+    ResolvedRegex,
     TargetAssignmentRecord,
     TargetMetadata,
     TargetMetadataRecord,
 )
+from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, problem
 from kafka_compat.groups.consumer.state import GroupState
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
 
@@ -64,8 +69,15 @@ _STORE_ERRORS: Final = STORE_ERRORS | {
 }
 """Maps error codes of a failed append to error codes for members."""
 
+_REGEX_INTERVAL_MS: Final = 10_000
+"""Time between two resolutions of a group's regular expressions, in ms."""
+
 FIRST_EPOCH: Final = 1
 """The epoch of a new group, before its first member has joined."""
+
+
+class MembersStored(NamedTuple):
+    """A write of members, epochs or assignments."""
 
 
 class Topics(Protocol):
@@ -73,6 +85,18 @@ class Topics(Protocol):
 
     def topic_id(self, name: str) -> "UUID | None":
         """Return the ID of a topic, or None if it does not exist."""
+
+    @property
+    def new_topics_version(self) -> int:
+        """The version of the metadata in which the last topic was created."""
+
+    @property
+    def version(self) -> int:
+        """The version of the metadata."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all topics."""
 
     def metadata_hash(self, names: "Sequence[str]") -> int:
         """Return the metadata hash of a group that subscribes to these topics (0: none of them exists)."""
@@ -122,6 +146,10 @@ class ConsumerGroup:
         self._timers = timers
         self._must_compare_hash = True
         """Whether a subscribed topic may have changed since the hash was computed."""
+        self._is_resolving = False
+        """Whether the regular expressions are being resolved."""
+        self._resolved_version = -1
+        """The metadata version for which this coordinator resolved the regular expressions."""
 
     def heartbeat(self, request: Heartbeat, waiter: Waiter, replaced: "list[Record]", now: Now) -> None:
         """Process a heartbeat that joins the group, leaves it, or keeps a session alive. `replaced` are the
@@ -136,59 +164,57 @@ class ConsumerGroup:
             self._outbox.respond(waiter, error.result)
             return
         if records:
-            self._outbox.write(Write([*replaced, *records], None))
+            self._outbox.write(Write([*replaced, *records], MembersStored()))
         self._outbox.respond_when_committed(waiter, result, _failed)
 
     def _stay(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, list[ConsumerRecord]]:
         records: list[ConsumerRecord] = []
-        members = self.state.ordered_members()
-        former = self._known_member(request, members, records)
+        former, replaced = self._known_member(request, records)
         updated = self._with_subscription(former, request)
-        if updated != former or updated.member_id not in members:
+        if updated != former or (updated.member_id not in self.state.members and replaced is None):
             records.append(MemberMetadataRecord(self.group_id, updated.member_id, updated))
-        members[updated.member_id] = updated
-        group_epoch = self._next_epoch(former, updated, members, records)
-        target_epoch, target = self._target(group_epoch, members, former, updated, now, records)
+        has_new_topics = updated.topic_names != former.topic_names
+        if updated.topic_regex != former.topic_regex:
+            has_new_topics |= self._change_regex(former, updated, records)
+        self._resolve_if_due(former, updated, request, now)
+        group_epoch = self._next_epoch(former, updated, has_new_topics, records)
+        target_epoch, target = self._target(group_epoch, former, updated, replaced, now, records)
         after = reconciled(
             updated,
             target_epoch,
             target,
-            self._topic_ids(updated) if updated.topic_names != former.topic_names else None,
+            self._topic_ids(updated) if has_new_topics else None,
             request.owned,
             lambda topic_id, partition: (
                 self.state.owner(topic_id, partition) not in (None, updated.member_id)
             ),
         )
-        if after != updated:
+        has_moved = after is not updated and after != updated
+        if has_moved:
             records.append(current_assignment_record(self.group_id, after))
-        self._set_timers(after, after != updated, now)
-        assignment: PartitionEpochs | None = None
-        if (
-            request.is_full
-            or after.assigned.keys() != former.assigned.keys()
-            or after.assigned != former.assigned
-        ):
-            assignment = after.assigned
-        settings = self._common.settings(self.group_id)
-        result = HeartbeatResult(
-            ErrorCode.NONE,
-            None,
-            after.member_id,
-            after.epoch,
-            settings.heartbeat_interval_ms,
-            assignment,
+        self._set_timers(after, has_moved, now)
+        must_tell = request.is_full or after.assigned != former.assigned
+        return (
+            HeartbeatResult(
+                ErrorCode.NONE,
+                None,
+                after.member_id,
+                after.epoch,
+                self._common.settings(self.group_id).heartbeat_interval_ms,
+                after.assigned if must_tell else None,
+            ),
+            records,
         )
-        return result, records
 
     def _known_member(
-        self, request: Heartbeat, members: dict[str, Member], records: list[ConsumerRecord]
-    ) -> Member:
+        self, request: Heartbeat, records: list[ConsumerRecord]
+    ) -> tuple[Member, Member | None]:
         """Return the member that sends the heartbeat, which may be new. Raises HeartbeatError.
 
-        If a static member returns, add the records that replace it, and replace it in `members`.
+        If a static member returns, also return the former member, and add the records that replace it.
         """
         joins = request.member_epoch == JOIN_EPOCH
-        member = members.get(request.member_id)
+        member = self.state.members.current.get(request.member_id)
         if request.instance_id is not None:
             member = self.state.static_member(request.instance_id)
             if member is None and not joins:
@@ -196,26 +222,21 @@ class ConsumerGroup:
         elif member is None and not joins:
             raise _unknown(request.member_id)
         if member is None:
-            if len(members) >= self._common.limits.size_max:
+            size_max = self._common.limits.size_max
+            if len(self.state.members) >= size_max:
                 raise HeartbeatError(
                     ErrorCode.GROUP_MAX_SIZE_REACHED,
-                    f"The group already has {self._common.limits.size_max} members (group.consumer.max.size)",
+                    f"The group already has {size_max} members (group.consumer.max.size)",
                 )
-            return Member(request.member_id)
+            return Member(request.member_id), None
         if not joins:
             _check_instance(member, request)
             _check_epoch(member, request)
         elif request.instance_id is not None:
-            return self._return_static(member, request, members, records)
-        return member
+            return self._return_static(member, request, records), member
+        return member, None
 
-    def _return_static(
-        self,
-        member: Member,
-        request: Heartbeat,
-        members: dict[str, Member],
-        records: list[ConsumerRecord],
-    ) -> Member:
+    def _return_static(self, member: Member, request: Heartbeat, records: list[ConsumerRecord]) -> Member:
         if member.epoch != LEAVE_TEMPORARILY_EPOCH:
             raise HeartbeatError(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
@@ -228,59 +249,141 @@ class ConsumerGroup:
         target = self.state.targets.current.get(member.member_id, {})
         records.append(TargetAssignmentRecord(self.group_id, returned.member_id, target))
         records.append(current_assignment_record(self.group_id, returned))
-        self._cancel_timers(member.member_id)
-        del members[member.member_id]
-        members[returned.member_id] = returned
         return returned
 
     def _with_subscription(self, member: Member, request: Heartbeat) -> Member:
         """Return the member with the fields that the request contains."""
-        changes: dict[str, object] = {
-            "instance_id": request.instance_id,
-            "rack_id": request.rack_id,
-            "rebalance_timeout_ms": None
-            if request.rebalance_timeout_ms == -1
-            else request.rebalance_timeout_ms,
-            "topic_names": None if request.topic_names is None else tuple(sorted(set(request.topic_names))),
-            "topic_regex": request.topic_regex,
-            "server_assignor": request.server_assignor,
-        }
-        given = {name: value for name, value in changes.items() if value is not None}
+        changes: dict[str, object] = {}
+        if request.instance_id is not None:
+            changes["instance_id"] = request.instance_id
+        if request.rack_id is not None:
+            changes["rack_id"] = request.rack_id
+        if request.rebalance_timeout_ms != -1:
+            changes["rebalance_timeout_ms"] = request.rebalance_timeout_ms
+        if request.topic_names is not None:
+            changes["topic_names"] = tuple(sorted(set(request.topic_names)))
+        if request.topic_regex is not None:
+            changes["topic_regex"] = request.topic_regex
+        if request.server_assignor is not None:
+            changes["server_assignor"] = request.server_assignor
         return member._replace(
-            **given,  # type: ignore[arg-type]
+            **changes,  # type: ignore[arg-type]
             client_id=request.client_id,
             client_host=request.client_host,
             classic=None,
         )
 
     def _next_epoch(
-        self, former: Member, updated: Member, members: Mapping[str, Member], records: list[ConsumerRecord]
+        self, former: Member, updated: Member, has_new_topics: bool, records: list[ConsumerRecord]
     ) -> int:
         """Return the group epoch after this heartbeat, and add its record if it is a new one."""
         state = self.state
-        rises = updated.topic_names != former.topic_names or (
-            self._assignor_after(former, updated)
-            != (state.votes.preferred or self._common.limits.assignors[0])
-        )
+        assignor = state.votes.preferred or self._common.limits.assignors[0]
+        rises = has_new_topics or self._assignor_after(former, updated) != assignor
         metadata = state.metadata.current
         if not rises and not self._must_compare_hash and metadata is not None:
             return metadata.epoch
-        names = self._names(members)
-        metadata_hash = self._topics.metadata_hash(names)
+        metadata_hash = self._topics.metadata_hash(sorted(self._names_after(former, updated)))
         self._must_compare_hash = False
-        if metadata is not None and not rises and metadata_hash == metadata.metadata_hash:
+        if metadata is None:
+            # The topics of a regular expression are not known yet.
+            epoch = FIRST_EPOCH + 1 if rises or metadata_hash else FIRST_EPOCH
+        elif rises or metadata_hash != metadata.metadata_hash:
+            epoch = metadata.epoch + 1
+        else:
             return metadata.epoch
-        epoch = (FIRST_EPOCH if metadata is None else metadata.epoch) + 1
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
-        self._outbox.note(f"group epoch {epoch} (members: {len(members)})")
+        self._outbox.note(f"group epoch {epoch} after a heartbeat of member {updated.member_id}")
         return epoch
+
+    def _change_regex(self, former: Member, updated: Member, records: list[ConsumerRecord]) -> bool:
+        """Change the regular expression of a member. Return whether its topics are known to be different."""
+        old, new = former.topic_regex, updated.topic_regex
+        if old and old not in self._regexes_after(former, updated):
+            records.append(RegexRecord(self.group_id, old, None))
+        if not new:
+            return True
+        if new not in self.state.regex_subscribers:
+            reason = problem(new)
+            if reason is not None:
+                raise HeartbeatError(
+                    ErrorCode.INVALID_REGULAR_EXPRESSION,
+                    f"The regular expression {new!r} is not valid: {reason}",
+                )
+            return False
+        return new in self.state.regexes
+
+    def _regexes_after(self, former: Member, updated: Member | None) -> set[str]:
+        """Return the regular expressions to which members subscribe after this change."""
+        subscribers = self.state.regex_subscribers
+        regexes = set(subscribers)
+        if former.topic_regex and subscribers[former.topic_regex] == 1:
+            regexes.discard(former.topic_regex)
+        if updated is not None and updated.topic_regex:
+            regexes.add(updated.topic_regex)
+        return regexes
+
+    def _names_after(self, former: Member, updated: Member | None) -> set[str]:
+        """Return the topics to which members subscribe after this change."""
+        subscribers = self.state.subscribers
+        names = set(subscribers).difference(name for name in former.topic_names if subscribers[name] == 1)
+        if updated is not None:
+            names.update(updated.topic_names)
+        for regex in self._regexes_after(former, updated):
+            resolved = self.state.regexes.current.get(regex)
+            if resolved is not None:
+                names |= resolved.topics
+        return names
+
+    def _resolve_if_due(self, former: Member, updated: Member, request: Heartbeat, now: Now) -> None:
+        if self._is_resolving or not (self.state.regex_subscribers or updated.topic_regex):
+            return
+        regexes = self._regexes_after(former, updated)
+        known = self.state.regexes.current
+        resolved_ms = max((each.timestamp_ms for each in known.values()), default=0)
+        age_ms = now.wall_ms - resolved_ms
+        if not regexes or age_ms < _REGEX_INTERVAL_MS:
+            return
+        if (
+            regexes != known.keys()
+            or self._resolved_version < self._topics.new_topics_version
+            or age_ms >= self._common.limits.regex_refresh_interval_ms
+        ):
+            self._is_resolving = True
+            self._outbox.perform(ResolveRegexes(tuple(sorted(regexes)), request.may_describe))
+
+    def regexes_resolved(self, found: Mapping[str, frozenset[str]], version: int, now: Now) -> None:
+        """Store the topics that match the group's regular expressions in this version of the metadata."""
+        self._is_resolving = False
+        self._resolved_version = version
+        state = self.state
+        records: list[ConsumerRecord] = []
+        names = set(state.subscribers)
+        has_new_topics = False
+        for regex in state.regex_subscribers:
+            known = state.regexes.current.get(regex)
+            topics = found.get(regex)
+            if topics is None:
+                topics = frozenset() if known is None else known.topics
+            else:
+                records.append(RegexRecord(self.group_id, regex, ResolvedRegex(topics, version, now.wall_ms)))
+                has_new_topics |= topics != (frozenset() if known is None else known.topics)
+            names |= topics
+        metadata = state.metadata.current
+        if metadata is not None:
+            metadata_hash = self._topics.metadata_hash(sorted(names))
+            if has_new_topics or metadata_hash != metadata.metadata_hash:
+                epoch = metadata.epoch + 1
+                records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
+        if records:
+            self._outbox.write(Write(records, MembersStored()))
 
     def _target(
         self,
         group_epoch: int,
-        members: Mapping[str, Member],
         former: Member,
         member: Member,
+        replaced: Member | None,
         now: Now,
         records: list[ConsumerRecord],
     ) -> "tuple[int, Assignment]":
@@ -290,6 +393,10 @@ class ConsumerGroup:
         due_ms = known.timestamp_ms + self._common.settings(self.group_id).assignment_interval_ms
         if group_epoch <= known.epoch or (known.timestamp_ms and now.wall_ms < due_ms):
             return max(known.epoch, 0), state.target_of(member.member_id, member.instance_id)
+        members = state.ordered_members()
+        if replaced is not None:
+            del members[replaced.member_id]
+        members[member.member_id] = member
         targets = dict(state.targets.current)
         if member.instance_id is not None:
             # The target assignment of a static member that has returned is still stored under its former ID.
@@ -311,9 +418,6 @@ class ConsumerGroup:
         """Return all topics to which a member subscribes."""
         resolved = self.state.regexes.current.get(member.topic_regex)
         return frozenset(member.topic_names).union(() if resolved is None else resolved.topics)
-
-    def _names(self, members: Mapping[str, Member]) -> list[str]:
-        return sorted(frozenset().union(*map(self._names_of, members.values())))
 
     def _topic_ids(self, member: Member) -> "set[UUID]":
         return {
@@ -344,19 +448,13 @@ class ConsumerGroup:
         """Remove a member from the group. Return the records."""
         self._outbox.note(f"member {member.member_id} {why}")
         self._cancel_timers(member.member_id)
-        members = {
-            member_id: other
-            for member_id, other in self.state.members.current.items()
-            if member_id != member.member_id
-        }
         records = self._removal(member)
-        regexes = {other.topic_regex for other in members.values()}
-        if member.topic_regex and member.topic_regex not in regexes:
+        if member.topic_regex and member.topic_regex not in self._regexes_after(member, None):
             records.append(RegexRecord(self.group_id, member.topic_regex, None))
         epoch = self.state.epoch + 1
-        metadata_hash = self._topics.metadata_hash(self._names(members))
+        metadata_hash = self._topics.metadata_hash(sorted(self._names_after(member, None)))
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
-        if not members:
+        if len(self.state.members) == 1:
             records.append(TargetMetadataRecord(self.group_id, TargetMetadata(epoch, 0)))
         return records
 
@@ -416,6 +514,13 @@ class ConsumerGroup:
         """Compare the metadata hash with the next heartbeat, because a subscribed topic may have changed."""
         self._must_compare_hash = True
 
+    def write_failed(self, now: Now) -> None:
+        """Continue with the stored state, because its last change could not be stored."""
+        self._must_compare_hash = True
+        for member_id in self.state.members.current:
+            if not self._timers.is_set(Timer(TimerKind.SESSION, member_id)):
+                self._start_session(member_id, now)
+
     def loaded(self, now: Now) -> None:
         """Start the sessions of all members."""
         for member in self.state.members.current.values():
@@ -437,7 +542,7 @@ class ConsumerGroup:
             )
         else:
             return
-        self._outbox.write(Write(records, None))
+        self._outbox.write(Write(records, MembersStored()))
 
     def _set_timers(self, member: Member, has_moved: bool, now: Now) -> None:
         self._start_session(member.member_id, now)

@@ -6,6 +6,8 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_TEMPORARILY_EPOCH
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kafka_compat.groups.consumer.member import PartitionEpochs
     from kafka_compat.groups.consumer.reconciliation import Owned
 
@@ -26,6 +28,8 @@ class Heartbeat(NamedTuple):
     topic_regex: str | None = None
     server_assignor: str | None = None
     owned: "Owned | None" = None
+    may_describe: "Callable[[str], bool]" = lambda topic: True
+    """Whether the client may describe a topic."""
 
     @property
     def is_full(self) -> bool:

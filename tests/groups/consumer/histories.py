@@ -7,7 +7,7 @@ interval of 0, so that a history does not depend on time.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -57,11 +57,27 @@ class Theirs:
         ]
         done = self._connection.ask(ApiKey.CREATE_TOPICS, 7, {"topics": asked, "timeout_ms": 30_000})
         assert [topic["error_code"] for topic in done["topics"]] == [0] * len(topics)
-        wait_until(lambda: self._knows(list(topics)), 30, "the new topics")
-        return {topic["name"]: topic["topic_id"] for topic in done["topics"]}
+        ids = {topic["name"]: topic["topic_id"] for topic in done["topics"]}
+        sizes = {ids[name]: size for name, size in topics.items()}
+        wait_until(lambda: self._known(list(topics)) == sizes, 30, "the new topics")
+        return ids
 
-    def _knows(self, topics: list[str]) -> bool:
-        """Return whether the coordinator knows the topics, by a group in the same partition."""
+    def grow(self, topic: str, topic_id: UUID, size: int) -> None:
+        grown = {"name": topic, "count": size, "assignments": None}
+        done = self._connection.ask(ApiKey.CREATE_PARTITIONS, 3, {"topics": [grown], "timeout_ms": 30_000})
+        assert done["results"][0]["error_code"] == 0, done
+        wait_until(lambda: self._known([topic]) == {topic_id: size}, 30, "the new partitions")
+
+    def delete(self, topic: str) -> None:
+        request = {"topics": [{"name": topic}], "timeout_ms": 30_000}
+        done = self._connection.ask(ApiKey.DELETE_TOPICS, 6, request)
+        assert done["responses"][0]["error_code"] == 0
+        wait_until(lambda: self._known([topic]) == {}, 30, "the deletion of the topic")
+
+    def _known(self, topics: list[str]) -> dict[UUID, int]:
+        """Return the numbers of partitions of the topics that the coordinator knows. A group in the same
+        partition of `__consumer_offsets` tells.
+        """
         probe = next(
             name
             for name in (f"{self._group}-probe-{number}" for number in count())
@@ -78,7 +94,8 @@ class Theirs:
         joined = self._connection.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, join)
         leave = {"group_id": probe, "member_id": "probe", "member_epoch": -1}
         self._connection.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, leave)
-        return len(joined["assignment"]["topic_partitions"]) == len(topics)
+        assigned = joined["assignment"]["topic_partitions"]
+        return {each["topic_id"]: len(each["partitions"]) for each in assigned}
 
     def heartbeat(self, request: Plain) -> Plain:
         return self._connection.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, {"group_id": self._group, **request})
@@ -109,9 +126,7 @@ class Ours:
         self._group = group
         self.metadata = MetadataCache("cluster", 1)
         for name, size in topics.items():
-            partitions = tuple(PartitionMetadata(each, 1, 0, (1,), (1,)) for each in range(size))
-            self.metadata.put_topic(TopicMetadata(name, ids[name], partitions))
-        self._names = {topic_id: name for name, topic_id in ids.items()}
+            self._put(name, ids[name], size)
         self.log = MemoryLog(shard_count=1)
         self.scheduler = ManualScheduler()
         self._coordinator = GroupCoordinator(
@@ -123,6 +138,23 @@ class Ours:
             consumer_groups=groups_of(self.metadata, 0, MAX_SIZE),
         )
         self._coordinator.load(0)
+
+    def _put(self, name: str, topic_id: UUID, size: int) -> None:
+        partitions = tuple(PartitionMetadata(each, 1, 0, (1,), (1,)) for each in range(size))
+        self.metadata.put_topic(TopicMetadata(name, topic_id, partitions))
+
+    def put(self, name: str, topic_id: UUID, size: int) -> None:
+        """Create a topic, or add partitions."""
+        self._put(name, topic_id, size)
+        self._coordinator.topics_changed([name])
+
+    def delete(self, name: str) -> None:
+        topic = self.metadata.topics[name]
+        change = self.metadata.change()
+        change.remove_topic(name)
+        change.publish()
+        self._coordinator.forget_partitions([(name, each.partition) for each in topic.partitions])
+        self._coordinator.topics_changed([name])
 
     def heartbeat(self, request: Plain) -> Plain:
         answers: list[HeartbeatResult] = []
@@ -166,13 +198,14 @@ class Ours:
             for partitions in (member.assigned, member.pending_revocation):
                 for topic_id, numbers in partitions.items():
                     held.setdefault(topic_id, []).extend(numbers)
+            targets = view.targets.get(member.member_id, {})
             members.append(
                 {
                     "member_id": member.member_id,
                     "member_epoch": member.epoch,
                     "subscribed_topic_names": list(member.topic_names),
-                    "assignment": held,
-                    "target_assignment": view.targets.get(member.member_id, {}),
+                    "assignment": self._existing(held),
+                    "target_assignment": self._existing(targets),
                 }
             )
         return {
@@ -183,6 +216,11 @@ class Ours:
             "assignor_name": view.preferred_assignor or self._coordinator.default_assignor,
             "members": members,
         }
+
+    def _existing(self, partitions: Mapping[UUID, Sequence[int]]) -> dict[UUID, list[int]]:
+        """Return the partitions of topics that are not deleted."""
+        topics = {topic.topic_id for topic in self.metadata.topics.values()}
+        return {topic_id: list(numbers) for topic_id, numbers in partitions.items() if topic_id in topics}
 
     def commit(self, member_id: str, epoch: int, partitions: list[tuple[str, int]]) -> list[int]:
         answers: list[PartitionErrors] = []

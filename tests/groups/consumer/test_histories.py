@@ -12,6 +12,7 @@ import pytest
 from tests.conformance.wire import Connection
 from tests.groups.consumer.histories import (
     SETTINGS,
+    Member,
     Ours,
     Theirs,
     comparable,
@@ -37,26 +38,64 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_history_of_a_group_is_the_same_as_on_apache_kafka(kafka: GenuineKafka, seed: int) -> None:
-    choose = random.Random(seed)
-    topics = {f"topic-{seed}-{name}": choose.randint(1, 7) for name in "abc"[: choose.randint(1, 3)]}
-    group = f"group-{seed}"
     with Connection(kafka.address) as connection:
-        theirs = Theirs(connection, group)
-        theirs.wait_ready()
-        ids = theirs.create(topics)
-        ours = Ours(group, topics, ids)
-        told: list[str] = []
-        for what, member, request in steps(seed, list(topics)):
-            expected, found = theirs.heartbeat(request), ours.heartbeat(request)
-            told.append(f"{what} {request} -> {comparable(expected)}")
-            assert comparable(found) == comparable(expected), "\n".join(told)
+        History(connection, seed).play()
+
+
+class History:
+    """One group on both brokers."""
+
+    def __init__(self, connection: Connection, seed: int) -> None:
+        self._seed = seed
+        self._choose = random.Random(seed)
+        self._names = [f"topic-{seed}-{name}" for name in "abc"[: self._choose.randint(1, 3)]]
+        topics = {name: self._choose.randint(1, 7) for name in self._names if self._choose.random() < 0.8}
+        self._theirs = Theirs(connection, f"group-{seed}")
+        self._theirs.wait_ready()
+        self._ids = self._theirs.create(topics) if topics else {}
+        self._sizes = topics
+        self._ours = Ours(f"group-{seed}", topics, self._ids)
+        self._told: list[str] = []
+
+    def play(self) -> None:
+        for what, member, request in steps(self._seed, self._names):
+            if self._choose.random() < 0.05:
+                self._change_topic(self._choose.choice(self._names))
+            expected = self._theirs.heartbeat(request)
+            self._told.append(f"{what} {request} -> {comparable(expected)}")
+            assert comparable(self._ours.heartbeat(request)) == comparable(expected), self._story
             learn(member, what, expected)
-            expected_group = comparable_description(theirs.describe())
-            assert comparable_description(ours.describe()) == expected_group, "\n".join(told)
-            if member.assigned and choose.random() < 0.3:
-                names = {str(topic_id): name for name, topic_id in ids.items()}
-                topic = choose.choice(member.assigned)
-                partitions = [(names[str(topic["topic_id"])], each) for each in topic["partitions"]]
-                epoch = member.epoch + choose.choice((0, 0, -1, -2, 1))
-                arguments = (member.member_id, epoch, partitions)
-                assert ours.commit(*arguments) == theirs.commit(*arguments), (arguments, "\n".join(told))
+            described = comparable_description(self._theirs.describe())
+            assert comparable_description(self._ours.describe()) == described, self._story
+            if member.assigned and self._choose.random() < 0.3:
+                self._commit(member)
+
+    @property
+    def _story(self) -> str:
+        return "\n".join(self._told)
+
+    def _change_topic(self, name: str) -> None:
+        size = self._sizes.get(name, 0)
+        if not size or self._choose.random() < 0.7:
+            self._sizes[name] = size + self._choose.randint(1, 3)
+            if size:
+                self._theirs.grow(name, self._ids[name], self._sizes[name])
+            else:
+                self._ids |= self._theirs.create({name: self._sizes[name]})
+            self._ours.put(name, self._ids[name], self._sizes[name])
+        else:
+            del self._sizes[name]
+            self._theirs.delete(name)
+            self._ours.delete(name)
+        self._told.append(f"{name} now has {self._sizes.get(name, 0)} partitions")
+
+    def _commit(self, member: Member) -> None:
+        topic = self._choose.choice(member.assigned)
+        names = {topic_id: name for name, topic_id in self._ids.items()}
+        partitions = [(names[topic["topic_id"]], each) for each in topic["partitions"]]
+        if topic["topic_id"] != self._ids.get(partitions[0][0]) or partitions[0][0] not in self._sizes:
+            return
+        epoch = member.epoch + self._choose.choice((0, 0, -1, -2, 1))
+        expected = self._theirs.commit(member.member_id, epoch, partitions)
+        self._told.append(f"commit {member.member_id} {epoch} {partitions} -> {expected}")
+        assert self._ours.commit(member.member_id, epoch, partitions) == expected, self._story

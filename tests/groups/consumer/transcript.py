@@ -1,0 +1,323 @@
+"""Plays transcripts of one consumer group: the input is commands, and the output is everything that the state
+machine does, as readable text.
+
+A transcript consists of blocks separated by empty lines. Each block contains commands, `----`, and their
+outcome. `#` starts a comment.
+
+    group interval=0 max=3          topic t 6          forget t
+    beat A [topics=t,u] [regex=t.*] [owned=t:0,1] [epoch=N] [instance=I] [assignor=range] [rebalance=60000]
+    ack A                           leave A            pause A
+    commit A t-0=5 [epoch=N]        resolve            advance 3000       describe
+    hold      release [ERROR]       refuse ERROR       restart
+
+Names (A, B) are clients, which are also their member IDs. A client without an epoch joins. `ack` is a
+heartbeat that lists the partitions of the last response as owned. `resolve` resolves the regular expressions
+that the group asked for. `hold` delays the commit of writes until `release`. `restart` encodes the records
+and replays them into a new machine.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, ReplayedBatch
+from kafka_compat.coordinator_runtime.loader import Loader
+from kafka_compat.coordinator_runtime.machine import Now, Output, Write
+from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
+from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.consumer import records as r
+from kafka_compat.groups.consumer.cluster_topics import ClusterTopics
+from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
+from kafka_compat.groups.consumer.member import MemberState, PartitionEpochs
+from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, resolved
+from kafka_compat.groups.group import Group
+from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record, decode_record, encode_record
+from kafka_compat.groups.requests import Commit, OffsetAndMetadata
+from kafka_compat.groups.settings import GroupSettings
+from kafka_compat.metadata.cache import MetadataCache
+from tests.groups.consumer.topics import groups_of, topic, topic_id
+
+START_MS = 1_000_000
+
+
+class Client:
+    """What a client knows of its membership."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.assigned: PartitionEpochs = {}
+
+
+class Player:
+    """A consumer group, and its clients."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.now_ms = START_MS
+        self.clients: dict[str, Client] = {}
+        self.log: list[ReplayedBatch] = []
+        self.metadata = MetadataCache("cluster", 1)
+        self.requests: list[ResolveRegexes] = []
+        self.holding = False
+        self.held: list[tuple[Write, int, list[Any]]] = []
+        self.refusal = ErrorCode.NONE
+        self._limits = (1_000, 1_000)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.snapshots = SnapshotRegistry()
+        common = groups_of(self.metadata, *self._limits)
+        assert isinstance(common.topics, ClusterTopics)
+        self.metadata.feed.subscribe(common.topics.on_metadata)
+        self.group = Group("g", self.snapshots, GroupSettings(), str, common, self._now())
+
+    def _now(self) -> Now:
+        return Now(self.now_ms - START_MS, self.now_ms)
+
+    def play(self, block: str) -> str:
+        """Run a block of commands, and return its outcome."""
+        self.lines = []
+        for line in block.splitlines():
+            words = shlex.split(line, comments=True)
+            if words:
+                positional = [word for word in words[1:] if "=" not in word or "-" in word.split("=")[0]]
+                options = dict(word.split("=", 1) for word in words[1:] if word not in positional)
+                command: Callable[..., None] = getattr(self, "_" + words[0])
+                command(*positional, **options)
+        return "\n".join(self.lines) or "ok"
+
+    def _say(self, text: str) -> None:
+        self.lines.append(text)
+
+    # Commands
+
+    def _group(self, interval: str = "1000", max: str = "1000") -> None:
+        self._limits = (int(interval), int(max))
+        self._begin()
+
+    def _topic(self, name: str, partitions: str) -> None:
+        self.metadata.put_topic(topic(name, int(partitions)))
+        self.group.consumer.topics_changed()
+
+    def _forget(self, name: str) -> None:
+        change = self.metadata.change()
+        change.remove_topic(name)
+        change.publish()
+        self.group.consumer.topics_changed()
+
+    def _beat(
+        self,
+        name: str,
+        topics: str | None = None,
+        regex: str | None = None,
+        owned: str | None = None,
+        epoch: str | None = None,
+        instance: str | None = None,
+        assignor: str | None = None,
+        rebalance: str = "60000",
+    ) -> None:
+        client = self.clients.setdefault(name, Client())
+        joins = client.epoch <= 0 if epoch is None else epoch == "0"
+        request = Heartbeat(
+            member_id=name,
+            member_epoch=int(epoch) if epoch is not None else max(client.epoch, 0),
+            client_id=name,
+            client_host="/127.0.0.1",
+            instance_id=instance,
+            rebalance_timeout_ms=int(rebalance) if joins else -1,
+            topic_names=None if topics is None else tuple(topics.split(",")),
+            topic_regex=regex,
+            server_assignor=assignor,
+            owned={} if joins else None if owned is None else _owned(owned),
+        )
+        self._run(self.group.consumer_heartbeat(request, name, self._now()))
+
+    def _ack(self, name: str, instance: str | None = None) -> None:
+        client = self.clients[name]
+        owned = {key: list(value) for key, value in client.assigned.items()}
+        request = Heartbeat(name, client.epoch, name, "/127.0.0.1", instance_id=instance, owned=owned)
+        self._run(self.group.consumer_heartbeat(request, name, self._now()))
+
+    def _leave(self, name: str, instance: str | None = None) -> None:
+        request = Heartbeat(name, -1, name, "/127.0.0.1", instance_id=instance)
+        self._run(self.group.consumer_heartbeat(request, name, self._now()))
+
+    def _pause(self, name: str, instance: str) -> None:
+        request = Heartbeat(name, -2, name, "/127.0.0.1", instance_id=instance)
+        self._run(self.group.consumer_heartbeat(request, name, self._now()))
+
+    def _commit(self, name: str, *offsets: str, epoch: str | None = None) -> None:
+        values: dict[tuple[str, int], OffsetAndMetadata] = {}
+        for text in offsets:
+            partition, _, offset = text.partition("=")
+            topic_name, _, number = partition.rpartition("-")
+            values[topic_name, int(number)] = OffsetAndMetadata(int(offset), -1, "", self.now_ms, -1)
+        known = self.clients.get(name, Client()).epoch
+        request = Commit(known if epoch is None else int(epoch), name, None, values)
+        self._run(self.group.commit_offsets(request, name, self._now()))
+
+    def _resolve(self) -> None:
+        request = self.requests.pop(0)
+        work = resolved(request, list(self.metadata.topics))
+        while True:
+            try:
+                next(work)
+            except StopIteration as stop:
+                found = stop.value
+                break
+        self._run(self.group.regexes_resolved(found, self.metadata.feed.version, self._now()))
+
+    def _describe(self) -> None:
+        view = self.group.consumer.state.committed
+        if view is None:
+            self._say("not a consumer group")
+            return
+        self._say(f"{view.state} epoch={view.epoch} assignment={view.target_epoch}")
+        for name, member in view.members.items():
+            state = "" if member.state is MemberState.STABLE else f" {member.state.name.lower()}"
+            target = self._told({key: list(value) for key, value in view.targets.get(name, {}).items()})
+            self._say(
+                f"  {name} epoch={member.epoch}{state} has {self._told(member.assigned)}, target {target}"
+            )
+            if member.pending_revocation:
+                self._say(f"    revokes {self._told(member.pending_revocation)}")
+
+    def _advance(self, duration_ms: str) -> None:
+        end_ms = self.now_ms + int(duration_ms)
+        while True:
+            wake_at_ms = self.group.wake_at_ms
+            if wake_at_ms is None or START_MS + wake_at_ms > end_ms:
+                break
+            self.now_ms = max(self.now_ms, START_MS + wake_at_ms)
+            shown = len(self.lines)
+            self._run(self.group.tick(self._now()))
+            if len(self.lines) > shown:
+                self.lines.insert(shown, f"at {self.now_ms - START_MS} ms:")
+        self.now_ms = end_ms
+
+    def _hold(self) -> None:
+        self.holding = True
+
+    def _refuse(self, error: str) -> None:
+        """Refuse the next append."""
+        self.refusal = ErrorCode[error]
+
+    def _release(self, error: str = "NONE") -> None:
+        self.holding = False
+        held, self.held = self.held, []
+        for write, end_offset, responses in held:
+            self._written(write, end_offset, responses, ErrorCode[error])
+
+    def _restart(self) -> None:
+        loader = Loader()
+        for batch in self.log:
+            loader.feed(batch)
+        self._begin()
+        for key, value, log_offset, producer_id in loader.records():
+            record = decode_record(key, value)
+            assert record is not None
+            self.group.replay(record, log_offset, producer_id)
+        self._run(self.group.loaded(self._now()))
+
+    # Output of the machine
+
+    def _run(self, out: Output) -> None:
+        for note in out.notes:
+            self._say(f"* {note}")
+        for waiter, result in out.responses:
+            self._answer(str(waiter), result)
+        self.requests += [effect for effect in out.effects if isinstance(effect, ResolveRegexes)]
+        write, responses = out.write, out.responses_when_committed
+        if write is None:
+            if self.held:
+                self.held[-1][2].extend(responses)
+            else:
+                for response in responses:
+                    self._answer(str(response.waiter), response.result)
+        elif self.refusal:
+            refusal, self.refusal = self.refusal, ErrorCode.NONE
+            for response in responses:
+                self._answer(str(response.waiter), response.failed(refusal))
+            self._run(self.group.written(write.purpose, refusal, self._now()))
+        else:
+            records = [encode_record(record) for record in write.records]
+            self.log.append(ReplayedBatch(len(self.log) + 1, -1, None, records))
+            self.snapshots.begin(len(self.log))
+            for record in write.records:
+                self._say(f"+ {self._record(record)}")
+                self.group.replay(record, len(self.log), NO_PRODUCER_ID)
+            self.snapshots.end()
+            if self.holding:
+                self.held.append((write, len(self.log), list(responses)))
+            else:
+                self._written(write, len(self.log), responses, ErrorCode.NONE)
+
+    def _written(self, write: Write, end_offset: int, responses: list[Any], error: ErrorCode) -> None:
+        if not error:
+            self.snapshots.commit(end_offset)
+        for response in responses:
+            self._answer(str(response.waiter), response.failed(error) if error else response.result)
+        self._run(self.group.written(write.purpose, error, self._now()))
+
+    def _answer(self, name: str, result: Any) -> None:
+        if not isinstance(result, HeartbeatResult):
+            errors = ", ".join(f"{place[0]}-{place[1]} {error.name}" for place, error in result.items())
+            self._say(f"{name} <- {errors}")
+            return
+        if result.error:
+            self._say(f"{name} <- {result.error.name}")
+            return
+        client = self.clients[name]
+        client.epoch = result.member_epoch
+        assignment = ""
+        if result.assignment is not None:
+            client.assigned = result.assignment
+            assignment = f": {self._told(result.assignment)}"
+        self._say(f"{name} <- epoch {result.member_epoch}{assignment}")
+
+    def _told(self, partitions: Mapping[Any, Any]) -> str:
+        names = {topic_id(name): name for name in "tuvw"}
+        told = [f"{names[key]}:{','.join(map(str, numbers))}" for key, numbers in partitions.items()]
+        return " ".join(sorted(told)) or "nothing"
+
+    def _record(self, record: Record) -> str:
+        match record:
+            case r.GroupMetadataRecord(value=group):
+                return "group: deleted" if group is None else f"group: epoch {group.epoch}"
+            case r.MemberMetadataRecord(member_id=name, value=member):
+                if member is None:
+                    return f"member {name}: deleted"
+                regex = member.topic_regex and f" /{member.topic_regex}/"
+                return f"member {name}: {','.join(member.topic_names)}{regex}"
+            case r.TargetMetadataRecord(value=target):
+                return "target: deleted" if target is None else f"target: epoch {target.epoch}"
+            case r.TargetAssignmentRecord(member_id=name, value=assignment):
+                return f"target {name}: {'deleted' if assignment is None else self._told(assignment)}"
+            case r.CurrentAssignmentRecord(member_id=name, value=current):
+                if current is None:
+                    return f"current {name}: deleted"
+                state = "" if current.state is MemberState.STABLE else f" {current.state.name.lower()}"
+                revokes = (
+                    f", revokes {self._told(current.pending_revocation)}"
+                    if current.pending_revocation
+                    else ""
+                )
+                return (
+                    f"current {name}: epoch {current.epoch}{state}, {self._told(current.assigned)}{revokes}"
+                )
+            case r.RegexRecord(regex=regex, value=found):
+                topics = "deleted" if found is None else ",".join(sorted(found.topics)) or "-"
+                return f"regex /{regex}/: {topics}"
+            case OffsetRecord(topic=name, partition=partition, value=offset):
+                return f"offset {name}-{partition}: {'deleted' if offset is None else offset.offset}"
+            case GroupRecord(value=generation):
+                return "classic group: deleted" if generation is None else "classic group"
+            case _:
+                return str(record)
+
+
+def _owned(text: str) -> dict[Any, list[int]]:
+    parts = [part.partition(":") for part in text.split() if part != "-"]
+    return {topic_id(name): [int(each) for each in numbers.split(",")] for name, _, numbers in parts}
