@@ -21,6 +21,7 @@ from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatError, He
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, resolved
 from kafka_compat.groups.consumer.state import View
+from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
 from kafka_compat.groups.offsets import CommittedOffset
 from kafka_compat.groups.records import Record, decode_record, encode_record
@@ -91,6 +92,7 @@ class GroupCoordinator:
         self._partition_exists = partition_exists
         self._new_member_id = new_member_id
         self._consumer_groups = consumer_groups
+        self.counts = GroupCounts()
         self._runtime: CoordinatorRuntime[Group, Record] = CoordinatorRuntime(
             topic=OFFSETS_TOPIC,
             noun="group",
@@ -108,7 +110,13 @@ class GroupCoordinator:
 
     def _new_group(self, group_id: str, snapshots: SnapshotRegistry) -> Group:
         return Group(
-            group_id, snapshots, self._settings, self._new_member_id, self._consumer_groups, self._now()
+            group_id,
+            snapshots,
+            self._settings,
+            self._new_member_id,
+            self._consumer_groups,
+            self.counts,
+            self._now(),
         )
 
     def start(self) -> None:

@@ -23,6 +23,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer.consumer_group import ConsumerGroup, ConsumerGroups, MembersStored
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
+from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.joining import Joining
 from kafka_compat.groups.offsets import GroupOffsets
 from kafka_compat.groups.rebalance import (
@@ -87,6 +88,7 @@ class Group:
         settings: GroupSettings,
         new_member_id: Callable[[str], str],
         consumer_groups: ConsumerGroups,
+        counts: GroupCounts,
         now: Now,
     ) -> None:
         self.group_id = group_id
@@ -95,9 +97,10 @@ class Group:
         self.joining = Joining(self.rebalance, new_member_id)
         self.offsets = GroupOffsets(snapshots)
         self.consumer = ConsumerGroup(
-            group_id, snapshots, consumer_groups, self.rebalance.outbox, self.rebalance.timers
+            group_id, snapshots, consumer_groups, self.rebalance.outbox, self.rebalance.timers, counts
         )
         self._settings = settings
+        self._counts = counts
         self._outbox = self.rebalance.outbox
 
     @property
@@ -161,6 +164,7 @@ class Group:
         if not fitting:
             self._outbox.respond(waiter, errors)
             return out
+        self._counts.offset_commits += len(fitting)
         self._write_offsets(fitting, waiter, errors, request.producer)
         return out
 
@@ -210,6 +214,7 @@ class Group:
         }
         deleted = [partition for partition, error in answer.items() if not error]
         if deleted:
+            self._counts.offset_deletions += len(self.offsets.known(deleted))
             self._write_tombstones(deleted, waiter, answer)
         else:
             # Keep the group, even if it is empty and is waiting for its first member.
@@ -254,6 +259,7 @@ class Group:
                 protocol_type=self.rebalance.protocol_type,
                 subscribed_topics=self.rebalance.subscribed_topics,
             )
+        self._counts.offset_expirations += len(expired)
         self._write_tombstones(expired, None, ErrorCode.NONE)
         return out
 
@@ -314,6 +320,7 @@ class Group:
             if error:
                 error = self.rebalance.store_failed(error)
             if isinstance(purpose, AssignmentStored):
+                self._counts.classic_rebalances += not error
                 self.rebalance.assignment_written(purpose, error, now)
             elif isinstance(purpose, StaticMemberStored):
                 self.joining.static_member_written(purpose, error, now)

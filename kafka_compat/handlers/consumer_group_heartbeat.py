@@ -10,7 +10,7 @@ from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
-from kafka_compat.handlers.authorization import Denied, allows
+from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.handlers.feature_gates import require_level
 from kafka_compat.metadata.features import GROUP_VERSION
 from kafka_compat.protocol.messages.consumer_group_heartbeat import (
@@ -27,8 +27,7 @@ def consumer_group_heartbeat(
     ctx: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | Deferred:
     require_level(ctx, GROUP_VERSION)
-    if not allows(ctx, Operation.READ, ResourceType.GROUP, request.group_id):
-        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     names = request.subscribed_topic_names
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
     if names is not None and any(name in denied for name in names):

@@ -112,13 +112,22 @@ def _controller(name: str) -> Bean:
 
 
 GROUPS, TRANSACTIONS = "group-coordinator-metrics", "transaction-coordinator-metrics"
+_COUNTS: Final = {
+    "classic_rebalances": "group-completed-rebalance-count",
+    "consumer_rebalances": "consumer-group-rebalance-count",
+    "offset_commits": "offset-commit-count",
+    "offset_deletions": "offset-deletion-count",
+    "offset_expirations": "offset-expiration-count",
+}
+"""Maps the fields of GroupCounts to Kafka's attributes."""
 _PURGATORY: Final = ("PurgatorySize", "NumDelayedOperations")
 
 
 def groups(view: ClusterView, beans: Beans) -> Steps[None]:
     """Add the metrics of the groups that this process coordinates."""
     states: dict[GroupType, Counter[str]] = {each: Counter() for each in GroupType}
-    offsets = rebalances = 0
+    offsets = 0
+    counts: Counter[str] = Counter(dict.fromkeys(_COUNTS.values(), 0))
     for coordinator in view.coordinators():
         for some in batched(coordinator.group_ids(), 200):
             for group_id in some:
@@ -127,7 +136,8 @@ def groups(view: ClusterView, beans: Beans) -> Steps[None]:
                     states[progress.type][progress.state] += 1
                     offsets += len(progress.committed)
             yield None
-        rebalances += coordinator.consumer_rebalances
+        for name, attribute in _COUNTS.items():
+            counts[attribute] += getattr(coordinator.counts, name)
     classic, consumer = states[GroupType.CLASSIC], states[GroupType.CONSUMER]
     beans.gauge(_group_manager("NumGroups"), classic.total())
     beans.gauge(_group_manager("NumOffsets"), offsets)
@@ -140,7 +150,8 @@ def groups(view: ClusterView, beans: Beans) -> Steps[None]:
     for group_type, of_type in states.items():
         beans.attribute(GROUPS, "group-count", of_type.total(), {"protocol": group_type})
     beans.attribute(GROUPS, "offset-count", offsets)
-    beans.attribute(GROUPS, "consumer-group-rebalance-count", rebalances)
+    for attribute, count in counts.items():
+        beans.attribute(GROUPS, attribute, count)
     for name in _PURGATORY:
         # Count the groups that are preparing a rebalance, because each has a delayed join in Kafka.
         bean = Bean("server", "DelayedOperationPurgatory", name)

@@ -5,7 +5,7 @@ from typing import Final
 from kafka_compat.client.groups import CONSUMERS, Listed, all_groups
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected, settings_of
-from kafka_compat.tools.failure import Failure, executed, illegal_argument, log, of_client, report
+from kafka_compat.tools.failure import illegal_argument, log, of_client, report
 from kafka_compat.tools.options import Options
 
 _TYPES: Final = ("Classic", "Consumer", "Share", "Streams")

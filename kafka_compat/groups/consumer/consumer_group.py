@@ -52,6 +52,7 @@ from kafka_compat.groups.consumer.records import (
 )
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, problem
 from kafka_compat.groups.consumer.state import GroupState
+from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ class ConsumerGroup:
         common: ConsumerGroups,
         outbox: Outbox,
         timers: Timers,
+        counts: GroupCounts,
     ) -> None:
         self.group_id = group_id
         self.state = GroupState(snapshots)
@@ -144,6 +146,7 @@ class ConsumerGroup:
         self._topics = common.topics
         self._outbox = outbox
         self._timers = timers
+        self._counts = counts
         self._must_compare_hash = True
         """Whether a subscribed topic may have changed since the hash was computed."""
         self._is_resolving = False
@@ -292,6 +295,7 @@ class ConsumerGroup:
             epoch = metadata.epoch + 1
         else:
             return metadata.epoch
+        self._counts.consumer_rebalances += epoch > FIRST_EPOCH
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         self._outbox.note(f"group epoch {epoch} after a heartbeat of member {updated.member_id}")
         return epoch
@@ -374,6 +378,7 @@ class ConsumerGroup:
             metadata_hash = self._topics.metadata_hash(sorted(names))
             if has_new_topics or metadata_hash != metadata.metadata_hash:
                 epoch = metadata.epoch + 1
+                self._counts.consumer_rebalances += 1
                 records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         if records:
             self._outbox.write(Write(records, MembersStored()))
