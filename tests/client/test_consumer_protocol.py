@@ -134,7 +134,10 @@ def test_members_share_partitions_without_reading_records_twice(shared_broker: K
     first = Reader(shared_broker, group, topic)
     wait_until(polled(lambda: len(first.read) == 40, first), 30, "all records")
     second = Reader(shared_broker, group, topic)
-    sizes = lambda: (len(first.fetcher.assigned), len(second.fetcher.assigned))  # noqa: E731
+
+    def sizes() -> tuple[int, int]:
+        return len(first.fetcher.assigned), len(second.fetcher.assigned)
+
     wait_until(polled(lambda: sizes() == (2, 2), first, second), 30, "two partitions each")
     with Cluster(shared_broker.address, {}) as cluster:
         wait_until(
@@ -156,10 +159,14 @@ def test_a_static_member_keeps_its_partitions_while_it_is_away(shared_broker: Ka
     topic, group = "consumer-protocol-static", "consumer-protocol-static"
     admin = AdminClient({"bootstrap.servers": shared_broker.address})
     admin.create_topics([NewTopic(topic, 2)])[topic].result(20)
-    for _ in range(2):
+
+    def read() -> None:
         reader = Reader(shared_broker, group, topic, **{"group.instance.id": "one"})
         wait_until(polled(lambda: len(reader.fetcher.assigned) == 2, reader), 30, "the partitions")
         reader.close()
+
+    for _ in range(2):
+        read()
         with Cluster(shared_broker.address, {}) as cluster:
             described = describe_group(cluster, group)
         assert (described.epoch, len(described.members)) == (2, 1), "no rebalance"
