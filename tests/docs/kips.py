@@ -95,7 +95,7 @@ KIPS = (
     Kip(768, "OAUTHBEARER with an OIDC token issuer", "security/oauth/test_token_validation.py"),
     Kip(800, "Reasons in JoinGroup and LeaveGroup", "groups/test_records.py"),
     Kip(827, "Disk space in DescribeLogDirs", "restart/test_log_dirs.py"),
-    Kip(848, "The `consumer` group protocol", api=ApiKey.CONSUMER_GROUP_HEARTBEAT),
+    Kip(848, "The `consumer` group protocol", "groups/consumer/test_histories.py"),
     Kip(
         890,
         "Transaction verification",
