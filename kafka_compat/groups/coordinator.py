@@ -7,7 +7,7 @@ Each callback is called exactly once, even if this broker loses the shard or shu
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import uuid4
 
 from kafka_compat.coordinator_runtime.coordinator_log import CoordinatorLog
@@ -21,6 +21,7 @@ from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatError, He
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, resolved
 from kafka_compat.groups.consumer.state import View
+from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
 from kafka_compat.groups.offsets import CommittedOffset
 from kafka_compat.groups.records import Record, decode_record, encode_record
@@ -29,7 +30,7 @@ from kafka_compat.groups.requests import (
     Commit,
     GroupDescription,
     GroupOverview,
-    GroupState,
+    GroupType,
     Join,
     JoinResult,
     LeaveResult,
@@ -48,11 +49,25 @@ if TYPE_CHECKING:
     from kafka_compat.metadata.described import TopicMetadata
 
 
-class GroupProgress(NamedTuple):
-    """The state, members and committed offsets of a group. `committed` is a live view of the offsets."""
+class KnownMember(Protocol):
+    """A member of a group of any type."""
 
-    state: GroupState
-    members: int
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def client_host(self) -> str: ...
+
+
+class GroupProgress(NamedTuple):
+    """The type, state, members and committed offsets of a group. `members` maps member IDs to members. Both
+    mappings are live views.
+    """
+
+    type: GroupType
+    state: str
+    members: Mapping[str, KnownMember]
     committed: Mapping[TopicPartition, CommittedOffset]
 
 
@@ -81,6 +96,7 @@ class GroupCoordinator:
         self._partition_exists = partition_exists
         self._new_member_id = new_member_id
         self._consumer_groups = consumer_groups
+        self.counts = GroupCounts()
         self._runtime: CoordinatorRuntime[Group, Record] = CoordinatorRuntime(
             topic=OFFSETS_TOPIC,
             noun="group",
@@ -98,7 +114,13 @@ class GroupCoordinator:
 
     def _new_group(self, group_id: str, snapshots: SnapshotRegistry) -> Group:
         return Group(
-            group_id, snapshots, self._settings, self._new_member_id, self._consumer_groups, self._now()
+            group_id,
+            snapshots,
+            self._settings,
+            self._new_member_id,
+            self._consumer_groups,
+            self.counts,
+            self._now(),
         )
 
     def start(self) -> None:
@@ -220,7 +242,7 @@ class GroupCoordinator:
 
     def describe_consumer_group(self, group_id: str) -> tuple[ErrorCode, View | None]:
         """Return an error code, and the committed state of a consumer group if there is no error."""
-        error = self._refusal(group_id, empty_id_allowed=True)
+        error = self._refusal(group_id)
         running = self._running.get(group_id)
         view = None if running is None else running.machine.consumer.state.committed
         if view is None and not error:
@@ -415,26 +437,28 @@ class GroupCoordinator:
         ]
 
     def describe_group(self, group_id: str) -> tuple[ErrorCode, GroupDescription | None]:
-        """Return an error code, and the description of a classic group, or None if it does not exist."""
+        """Return an error code, and the description of a classic group, or None if there is no such group."""
         error = self._refusal(group_id, empty_id_allowed=True)
         running = self._running.get(group_id)
-        if running is None or running.machine.consumer.state.committed is not None:
-            return error, None
-        return error, running.machine.describe()
+        is_classic = running is not None and running.machine.committed_type is GroupType.CLASSIC
+        return error, running.machine.describe() if running is not None and is_classic else None
 
     def group_ids(self) -> list[str]:
         """Return the IDs of all groups on this broker."""
         return list(self._running)
 
     def progress(self, group_id: str) -> GroupProgress | None:
-        """Return the state and offsets of a group, or None if the group is unknown."""
+        """Return the state, members and offsets of a group, or None if the group is unknown."""
         running = self._running.get(group_id)
         if running is None:
             return None
         machine = running.machine
-        return GroupProgress(
-            machine.rebalance.state, len(machine.rebalance.roster), machine.offsets.stored.committed
-        )
+        offsets = machine.offsets.stored.committed
+        view = machine.consumer.state.committed
+        if view is not None:
+            return GroupProgress(GroupType.CONSUMER, view.state, view.members, offsets)
+        rebalance = machine.rebalance
+        return GroupProgress(GroupType.CLASSIC, rebalance.state, rebalance.roster.members, offsets)
 
     def delete_groups(
         self, group_ids: Iterable[str], respond: Callable[[dict[str, ErrorCode]], None]

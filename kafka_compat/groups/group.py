@@ -34,6 +34,7 @@ from kafka_compat.groups.consumer.conversion import CannotUpgrade, Downgrade, Up
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.consumer.state import GroupState
+from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.joining import Joining
 from kafka_compat.groups.offsets import GroupOffsets
 from kafka_compat.groups.rebalance import (
@@ -115,6 +116,7 @@ class Group:
         settings: GroupSettings,
         new_member_id: Callable[[str], str],
         consumer_groups: ConsumerGroups,
+        counts: GroupCounts,
         now: Now,
     ) -> None:
         self.group_id = group_id
@@ -122,6 +124,7 @@ class Group:
         self.rebalance = Rebalance(group_id, snapshots, settings, now)
         self.joining = Joining(self.rebalance, new_member_id)
         self.offsets = GroupOffsets(snapshots)
+        self._counts = counts
         self._upgrade = Upgrade(self.rebalance, consumer_groups.limits, consumer_groups.topics)
         self._downgrade = Downgrade(self.rebalance, consumer_groups.limits, consumer_groups.topics)
         self._consumer_groups = consumer_groups
@@ -132,12 +135,23 @@ class Group:
 
     def _consumer_group(self, state: GroupState, timers: Timers) -> ConsumerGroup:
         return ConsumerGroup(
-            self.group_id, state, self._consumer_groups, self._downgrade, self.rebalance.outbox, timers
+            self.group_id,
+            state,
+            self._consumer_groups,
+            self._downgrade,
+            self.rebalance.outbox,
+            timers,
+            self._counts,
         )
 
     @property
     def type(self) -> GroupType:
         return GroupType.CONSUMER if self.consumer.state.exists else GroupType.CLASSIC
+
+    @property
+    def committed_type(self) -> GroupType:
+        """The type of the group that clients see."""
+        return GroupType.CLASSIC if self.consumer.state.committed is None else GroupType.CONSUMER
 
     @property
     def is_empty(self) -> bool:
@@ -264,6 +278,7 @@ class Group:
         if not fitting:
             self._outbox.respond(waiter, errors)
             return out
+        self._counts.offset_commits += len(fitting)
         self._write_offsets(fitting, waiter, errors, request.producer)
         return out
 
@@ -313,6 +328,7 @@ class Group:
         }
         deleted = [partition for partition, error in answer.items() if not error]
         if deleted:
+            self._counts.offset_deletions += len(self.offsets.known(deleted))
             self._write_tombstones(deleted, waiter, answer, keeps_group=self.type is GroupType.CONSUMER)
         else:
             # Keep the group, even if it is empty and is waiting for its first member.
@@ -358,6 +374,7 @@ class Group:
                 protocol_type=self.rebalance.protocol_type,
                 subscribed_topics=self.rebalance.subscribed_topics,
             )
+        self._counts.offset_expirations += len(expired)
         self._write_tombstones(expired, None, ErrorCode.NONE)
         return out
 
@@ -431,6 +448,7 @@ class Group:
             if error:
                 error = self.rebalance.store_failed(error)
             if isinstance(purpose, AssignmentStored):
+                self._counts.classic_rebalances += not error
                 self.rebalance.assignment_written(purpose, error, now)
             elif isinstance(purpose, StaticMemberStored):
                 self.joining.static_member_written(purpose, error, now)

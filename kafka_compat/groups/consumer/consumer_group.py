@@ -55,6 +55,7 @@ from kafka_compat.groups.consumer.records import (
 )
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, problem
 from kafka_compat.groups.consumer.state import GroupState
+from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.requests import NO_GENERATION
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
 
@@ -165,6 +166,7 @@ class ConsumerGroup:
         downgrade: "Downgrade",
         outbox: Outbox,
         timers: Timers,
+        counts: GroupCounts,
     ) -> None:
         self.group_id = group_id
         self.state = state
@@ -173,6 +175,7 @@ class ConsumerGroup:
         self.outbox = outbox
         self.timers = timers
         self._topics = common.topics
+        self._counts = counts
         self._must_compare_hash = True
         """Whether a subscribed topic may have changed since the hash was computed."""
         self._is_resolving = False
@@ -359,6 +362,7 @@ class ConsumerGroup:
             epoch = metadata.epoch + 1
         else:
             return metadata.epoch
+        self._counts.consumer_rebalances += epoch > FIRST_EPOCH
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         self.outbox.note(f"group epoch {epoch} after a heartbeat of member {updated.member_id}")
         return epoch
@@ -440,6 +444,7 @@ class ConsumerGroup:
             metadata_hash = self._topics.metadata_hash(sorted(names))
             if has_new_topics or metadata_hash != metadata.metadata_hash:
                 epoch = metadata.epoch + 1
+                self._counts.consumer_rebalances += 1
                 records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         if records:
             self.outbox.write(Write(records, MembersStored()))

@@ -32,6 +32,7 @@ from kafka_compat.groups.consumer.cluster_topics import ClusterTopics
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import MemberState, PartitionEpochs
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, resolved
+from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
 from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record, decode_record, encode_record
 from kafka_compat.groups.requests import Commit, OffsetAndMetadata
@@ -71,7 +72,7 @@ class Player:
         common = groups_of(self.metadata, *self._limits)
         assert isinstance(common.topics, ClusterTopics)
         self.metadata.feed.subscribe(common.topics.on_metadata)
-        self.group = Group("g", self.snapshots, GroupSettings(), str, common, self._now())
+        self.group = Group("g", self.snapshots, GroupSettings(), str, common, GroupCounts(), self._now())
 
     def _now(self) -> Now:
         return Now(self.now_ms - START_MS, self.now_ms)
