@@ -16,7 +16,7 @@ from kafka_compat.coordinator_runtime.scheduler import Scheduler
 from kafka_compat.coordinator_runtime.shard import RunningMachine
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.consumer.consumer_group import ConsumerGroups
+from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatError, HeartbeatResult, check
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, resolved

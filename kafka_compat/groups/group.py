@@ -26,11 +26,11 @@ from kafka_compat.groups.consumer.classic_members import ClassicMembers
 from kafka_compat.groups.consumer.consumer_group import (
     STORE_FAILURES,
     ConsumerGroup,
-    ConsumerGroups,
     MembersStored,
     Replaced,
 )
 from kafka_compat.groups.consumer.conversion import CannotUpgrade, Downgrade, Upgrade
+from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.consumer.state import GroupState

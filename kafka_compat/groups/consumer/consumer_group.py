@@ -22,13 +22,14 @@ Every response shows the current state, and therefore waits until this state is 
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS
 from kafka_compat.coordinator_runtime.machine import Now, Outbox, Output, Waiter, Write
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer.assignors.assignor import same_partitions
+from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatError, HeartbeatResult
 from kafka_compat.groups.consumer.member import (
     JOIN_EPOCH,
@@ -62,8 +63,7 @@ from kafka_compat.groups.timers import Timer, TimerKind, Timers
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from kafka_compat.config.group import ConsumerGroupConfig, ConsumerGroupLimits
-    from kafka_compat.groups.consumer.assignors.assignor import Assignment, TargetAssignment
+    from kafka_compat.groups.consumer.assignors.assignor import Assignment
     from kafka_compat.groups.consumer.conversion import Downgrade
     from kafka_compat.groups.records import Record
     from kafka_compat.groups.requests import Commit, TopicPartition
@@ -92,56 +92,6 @@ FIRST_EPOCH: Final = 1
 
 class MembersStored(NamedTuple):
     """A write of members, epochs or assignments."""
-
-
-class Topics(Protocol):
-    """The topics of the cluster, as a group sees them."""
-
-    def topic_id(self, name: str) -> "UUID | None":
-        """Return the ID of a topic, or None if it does not exist."""
-
-    def topic_name(self, topic_id: "UUID") -> str | None:
-        """Return the name of a topic, or None if it does not exist."""
-
-    @property
-    def new_topics_version(self) -> int:
-        """The version of the metadata in which the last topic was created."""
-
-    @property
-    def version(self) -> int:
-        """The version of the metadata."""
-
-    @property
-    def names(self) -> list[str]:
-        """The names of all topics."""
-
-    def metadata_hash(self, names: "Sequence[str]") -> int:
-        """Return the metadata hash of a group that subscribes to these topics (0: none of them exists)."""
-
-
-class Assign(Protocol):
-    """Computes target assignments."""
-
-    def __call__(
-        self,
-        assignor: str,
-        members: Mapping[str, Member],
-        targets: "Mapping[str, Assignment]",
-        names_of: Callable[[Member], frozenset[str]],
-    ) -> "TargetAssignment":
-        """Return the target assignment of a group, in the order of its records. `targets` is the former
-        assignment, and `names_of` returns all topics to which a member subscribes.
-        """
-
-
-class ConsumerGroups(NamedTuple):
-    """What the consumer groups of a broker have in common."""
-
-    topics: Topics
-    assign: Assign
-    settings: "Callable[[str], ConsumerGroupConfig]"
-    """A function that returns the current settings of a group."""
-    limits: "ConsumerGroupLimits"
 
 
 class Replaced(NamedTuple):
