@@ -119,11 +119,11 @@ def polled(condition: Callable[[], bool], *readers: Reader) -> Callable[[], bool
     return check
 
 
-def test_members_share_partitions_without_reading_records_twice(shared_broker: KafkaCompatBroker) -> None:
+def test_members_share_partitions_without_reading_records_twice(broker: KafkaCompatBroker) -> None:
     topic, group = "consumer-protocol-shared", "consumer-protocol-group"
-    admin = AdminClient({"bootstrap.servers": shared_broker.address})
+    admin = AdminClient({"bootstrap.servers": broker.address})
     admin.create_topics([NewTopic(topic, 4)])[topic].result(20)
-    producer = Producer({"bootstrap.servers": shared_broker.address})
+    producer = Producer({"bootstrap.servers": broker.address})
 
     def produce() -> None:
         for number in range(40):
@@ -131,15 +131,15 @@ def test_members_share_partitions_without_reading_records_twice(shared_broker: K
         assert producer.flush(20) == 0
 
     produce()
-    first = Reader(shared_broker, group, topic)
+    first = Reader(broker, group, topic)
     wait_until(polled(lambda: len(first.read) == 40, first), 30, "all records")
-    second = Reader(shared_broker, group, topic)
+    second = Reader(broker, group, topic)
 
     def sizes() -> tuple[int, int]:
         return len(first.fetcher.assigned), len(second.fetcher.assigned)
 
     wait_until(polled(lambda: sizes() == (2, 2), first, second), 30, "two partitions each")
-    with Cluster(shared_broker.address, {}) as cluster:
+    with Cluster(broker.address, {}) as cluster:
         wait_until(
             polled(lambda: describe_group(cluster, group).state == "Stable", first, second), 30, "Stable"
         )
@@ -155,18 +155,18 @@ def test_members_share_partitions_without_reading_records_twice(shared_broker: K
         assert {offsets[topic, number].offset for number in range(4)} == {30}
 
 
-def test_a_static_member_keeps_its_partitions_while_it_is_away(shared_broker: KafkaCompatBroker) -> None:
+def test_a_static_member_keeps_its_partitions_while_it_is_away(broker: KafkaCompatBroker) -> None:
     topic, group = "consumer-protocol-static", "consumer-protocol-static"
-    admin = AdminClient({"bootstrap.servers": shared_broker.address})
+    admin = AdminClient({"bootstrap.servers": broker.address})
     admin.create_topics([NewTopic(topic, 2)])[topic].result(20)
 
     def read() -> None:
-        reader = Reader(shared_broker, group, topic, **{"group.instance.id": "one"})
+        reader = Reader(broker, group, topic, **{"group.instance.id": "one"})
         wait_until(polled(lambda: len(reader.fetcher.assigned) == 2, reader), 30, "the partitions")
         reader.close()
 
     for _ in range(2):
         read()
-        with Cluster(shared_broker.address, {}) as cluster:
+        with Cluster(broker.address, {}) as cluster:
             described = describe_group(cluster, group)
         assert (described.epoch, len(described.members)) == (2, 1), "no rebalance"
