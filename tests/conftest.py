@@ -18,7 +18,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.storage.log import log as log_module
+from tests.conformance.wire import Connection
 from tests.support import campaign as campaigns
 from tests.support import servers
 from tests.support.compiled import COMPILED
@@ -129,12 +131,16 @@ def broker(start_broker: StartBroker) -> KafkaCompatBroker:
 
 @pytest.fixture(scope="session")
 def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCompatBroker]:
-    """A kafka-compat broker for all tests that do not stop it or count its topics. Its transaction.version is
-    0, because most tests compare it with Kafka 3.9.
+    """A kafka-compat broker for all tests that do not stop it or count its topics. Its transaction.version
+    and group.version are 0, because most tests compare it with Kafka 3.9.
     """
     settings = {**IMPATIENT, "kafka.compat.transaction.version": "0"}
     server = KafkaCompatBroker(tmp_path_factory.mktemp("kafka-compat"), settings)
     server.start()
+    with Connection(server.address) as connection:
+        update = {"feature": "group.version", "max_version_level": 0, "upgrade_type": 2}
+        done = connection.ask(ApiKey.UPDATE_FEATURES, 1, {"feature_updates": [update]})
+        assert not done["error_code"], done
     yield server
     server.stop()
 

@@ -119,6 +119,7 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
         Echo("coordinators", "coordinator_keys", {"key": ITSELF}, unlike={"node_id": -1, "port": -1}, low=4),
     ),
     ApiKey.DESCRIBE_GROUPS: (Echo("groups", "groups", {"group_id": ITSELF}),),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: (Echo("groups", "group_ids", {"group_id": ITSELF}),),
     ApiKey.CREATE_TOPICS: (Echo("topics", "topics", _NAMED),),
     ApiKey.DELETE_TOPICS: (
         Echo("responses", "topic_names", {"name": ITSELF}, high=5),
@@ -234,7 +235,14 @@ _WITH_STANDARD_MESSAGE = frozenset(
 """APIs that always send the error code's standard message, without details."""
 
 _WITHOUT_MESSAGE = frozenset(
-    (ApiKey.DELETE_TOPICS, ApiKey.DELETE_GROUPS, ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_GROUPS)
+    (
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.DELETE_GROUPS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.DESCRIBE_PRODUCERS,
+    )
 )
 
 _WITHOUT_STANDARD_MESSAGE = frozenset(

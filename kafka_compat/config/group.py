@@ -6,13 +6,10 @@ limits is rejected. If the limits change later, the stored value is clamped to t
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kafka_compat.config.group_table import GROUP_TABLE
-from kafka_compat.config.keys import ConfigError, ConfigKey, Value, keys_of_table
-
-if TYPE_CHECKING:
-    from kafka_compat.config.broker_config import BrokerConfig
+from kafka_compat.config.keys import ConfigError, ConfigKey, TypedValues, Value, keys_of_table
 
 
 class UnknownGroupConfig(Exception):
@@ -82,7 +79,7 @@ def group_keys() -> dict[str, ConfigKey]:
     return keys_of_table(GROUP_TABLE, "dynamic")
 
 
-def check_group_config(config: "BrokerConfig", overrides: Mapping[str, str]) -> None:
+def check_group_config(config: TypedValues, overrides: Mapping[str, str]) -> None:
     """Raise UnknownGroupConfig or ConfigError if a group must not have these settings."""
     keys = group_keys()
     for name in overrides:
@@ -101,7 +98,7 @@ def check_group_config(config: "BrokerConfig", overrides: Mapping[str, str]) -> 
             _check_order(session, heartbeat, *pair)
 
 
-def _check_limits(config: "BrokerConfig", name: str, value: Value, low: str | None, high: str | None) -> None:
+def _check_limits(config: TypedValues, name: str, value: Value, low: str | None, high: str | None) -> None:
     assert isinstance(value, int)
     lowest, highest = (None if limit is None else config.int(limit) for limit in (low, high))
     if (lowest is None or lowest <= value) and (highest is None or value <= highest):
@@ -123,7 +120,7 @@ def _check_order(session: str, heartbeat: str, session_ms: Value, heartbeat_ms: 
         raise ConfigError(session, str(session_ms), problem, whole=True)
 
 
-def effective_value(config: "BrokerConfig", overrides: Mapping[str, str], name: str) -> Value:
+def effective_value(config: TypedValues, overrides: Mapping[str, str], name: str) -> Value:
     """Return the effective value of a group setting: the group's value, within the broker's limits, or the
     broker's default. Invalid values, which another version may have stored, are ignored.
     """
@@ -140,7 +137,7 @@ def effective_value(config: "BrokerConfig", overrides: Mapping[str, str], name: 
     return value
 
 
-def consumer_group_config(config: "BrokerConfig", overrides: Mapping[str, str]) -> ConsumerGroupConfig:
+def consumer_group_config(config: TypedValues, overrides: Mapping[str, str]) -> ConsumerGroupConfig:
     """Return the effective settings of a group with these overrides."""
 
     def milliseconds(name: str) -> int:
@@ -155,7 +152,7 @@ def consumer_group_config(config: "BrokerConfig", overrides: Mapping[str, str]) 
     )
 
 
-def check_broker_settings(config: "BrokerConfig") -> None:
+def check_broker_settings(config: TypedValues) -> None:
     """Raise ConfigError if the broker's defaults for groups contradict its limits, or each other."""
     for name, low, high in BROKER_SETTINGS.values():
         for lesser, greater, is_about_lesser in (
@@ -179,7 +176,7 @@ def check_broker_settings(config: "BrokerConfig") -> None:
             raise ConfigError(shorter, str(config.int(shorter)), problem, whole=True)
 
 
-def consumer_group_limits(config: "BrokerConfig") -> ConsumerGroupLimits:
+def consumer_group_limits(config: TypedValues) -> ConsumerGroupLimits:
     """Return the broker's settings for the consumer protocol."""
     policy = (config.str("group.consumer.migration.policy") or "").upper()
     return ConsumerGroupLimits(

@@ -7,7 +7,7 @@ Each callback is called exactly once, even if this broker loses the shard or shu
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import uuid4
 
 from kafka_compat.coordinator_runtime.coordinator_log import CoordinatorLog
@@ -16,19 +16,21 @@ from kafka_compat.coordinator_runtime.scheduler import Scheduler
 from kafka_compat.coordinator_runtime.shard import RunningMachine
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.consumer.consumer_group import ConsumerGroups
+from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatError, HeartbeatResult, check
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, resolved
 from kafka_compat.groups.consumer.state import View
+from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
 from kafka_compat.groups.offsets import CommittedOffset
 from kafka_compat.groups.records import Record, decode_record, encode_record
 from kafka_compat.groups.requests import (
+    NO_GENERATION,
     Commit,
     GroupDescription,
     GroupOverview,
-    GroupState,
+    GroupType,
     Join,
     JoinResult,
     LeaveResult,
@@ -43,12 +45,29 @@ from kafka_compat.groups.settings import GroupSettings
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 
+if TYPE_CHECKING:
+    from kafka_compat.metadata.described import TopicMetadata
+
+
+class KnownMember(Protocol):
+    """A member of a group of any type."""
+
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def client_host(self) -> str: ...
+
 
 class GroupProgress(NamedTuple):
-    """The state, members and committed offsets of a group. `committed` is a live view of the offsets."""
+    """The type, state, members and committed offsets of a group. `members` maps member IDs to members. Both
+    mappings are live views.
+    """
 
-    state: GroupState
-    members: int
+    type: GroupType
+    state: str
+    members: Mapping[str, KnownMember]
     committed: Mapping[TopicPartition, CommittedOffset]
 
 
@@ -77,6 +96,7 @@ class GroupCoordinator:
         self._partition_exists = partition_exists
         self._new_member_id = new_member_id
         self._consumer_groups = consumer_groups
+        self.counts = GroupCounts()
         self._runtime: CoordinatorRuntime[Group, Record] = CoordinatorRuntime(
             topic=OFFSETS_TOPIC,
             noun="group",
@@ -94,7 +114,13 @@ class GroupCoordinator:
 
     def _new_group(self, group_id: str, snapshots: SnapshotRegistry) -> Group:
         return Group(
-            group_id, snapshots, self._settings, self._new_member_id, self._consumer_groups, self._now()
+            group_id,
+            snapshots,
+            self._settings,
+            self._new_member_id,
+            self._consumer_groups,
+            self.counts,
+            self._now(),
         )
 
     def start(self) -> None:
@@ -216,7 +242,7 @@ class GroupCoordinator:
 
     def describe_consumer_group(self, group_id: str) -> tuple[ErrorCode, View | None]:
         """Return an error code, and the committed state of a consumer group if there is no error."""
-        error = self._refusal(group_id, empty_id_allowed=True)
+        error = self._refusal(group_id)
         running = self._running.get(group_id)
         view = None if running is None else running.machine.consumer.state.committed
         if view is None and not error:
@@ -274,19 +300,24 @@ class GroupCoordinator:
         if not error and running is None:
             if request.generation_id < 0:
                 running = self._host(group_id)
-            elif request.producer is None:
-                error = ErrorCode.ILLEGAL_GENERATION
             else:
-                error = ErrorCode.UNKNOWN_MEMBER_ID
+                error = request.missing_group_error
         if error or running is None:
             respond(dict.fromkeys(request.offsets, error))
         else:
             self._runtime.carry_out(running, running.machine.commit_offsets(request, respond, self._now()))
 
     def fetch_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition] | None,
+        *,
+        require_stable: bool,
+        member_id: str | None = None,
+        member_epoch: int = NO_GENERATION,
     ) -> tuple[ErrorCode, FetchedOffsets]:
-        """Return an error code, and the committed offsets for these partitions (None: all partitions).
+        """Return an error code, and the committed offsets for these partitions (None: all partitions). If a
+        member of a consumer group requests them, its epoch must be the current one (KIP-848).
 
         With `require_stable`, partitions for which `is_unstable` is true get UNSTABLE_OFFSET_COMMIT
         (KIP-447).
@@ -297,6 +328,9 @@ class GroupCoordinator:
         running = self._running.get(group_id)
         if running is None:
             return ErrorCode.NONE, {partition: (None, ErrorCode.NONE) for partition in partitions or ()}
+        error = running.machine.consumer.check_fetch(member_id, member_epoch)
+        if error:
+            return error, {}
         offsets = running.machine.offsets
         fetched: FetchedOffsets = {}
         for partition in list(offsets.stored.committed) if partitions is None else partitions:
@@ -342,11 +376,14 @@ class GroupCoordinator:
         are stored, `respond` is called with its ID and the first error code, or NONE.
         """
         copied = []
+        topic_id = self._consumer_groups.topics.topic_id(target)
         for group_id, running in list(self._running.items()):
             if group_ids is not None and group_id not in group_ids:
                 continue
             offsets = {
-                (target, partition): each.value
+                (target, partition): each.value._replace(
+                    topic_id=None if each.value.topic_id is None else topic_id
+                )
                 for (topic, partition), each in running.machine.offsets.stored.committed.items()
                 if topic == source
             }
@@ -369,12 +406,12 @@ class GroupCoordinator:
         """Whether any shard is being loaded. While this is true, groups may be missing from the results."""
         return self._runtime.is_loading
 
-    def forget_partitions(self, partitions: Iterable[TopicPartition]) -> None:
-        """Delete all groups' offsets for these partitions, because their topics were deleted."""
-        gone = list(partitions)
+    def forget_topic(self, topic: "TopicMetadata") -> None:
+        """Delete all groups' offsets for a topic that was deleted."""
+        partitions = [(topic.name, each.partition) for each in topic.partitions]
         for running in list(self._running.values()):
-            offsets = running.machine.offsets
-            if offsets.known(gone):
+            gone = running.machine.offsets.of_topic(partitions, topic.topic_id)
+            if gone:
                 self._runtime.carry_out(running, running.machine.forget_partitions(gone))
 
     def _expiring(self) -> Iterator[int]:
@@ -400,26 +437,28 @@ class GroupCoordinator:
         ]
 
     def describe_group(self, group_id: str) -> tuple[ErrorCode, GroupDescription | None]:
-        """Return an error code, and the description of a classic group, or None if it does not exist."""
+        """Return an error code, and the description of a classic group, or None if there is no such group."""
         error = self._refusal(group_id, empty_id_allowed=True)
         running = self._running.get(group_id)
-        if running is None or running.machine.consumer.state.committed is not None:
-            return error, None
-        return error, running.machine.describe()
+        is_classic = running is not None and running.machine.committed_type is GroupType.CLASSIC
+        return error, running.machine.describe() if running is not None and is_classic else None
 
     def group_ids(self) -> list[str]:
         """Return the IDs of all groups on this broker."""
         return list(self._running)
 
     def progress(self, group_id: str) -> GroupProgress | None:
-        """Return the state and offsets of a group, or None if the group is unknown."""
+        """Return the state, members and offsets of a group, or None if the group is unknown."""
         running = self._running.get(group_id)
         if running is None:
             return None
         machine = running.machine
-        return GroupProgress(
-            machine.rebalance.state, len(machine.rebalance.roster), machine.offsets.stored.committed
-        )
+        offsets = machine.offsets.stored.committed
+        view = machine.consumer.state.committed
+        if view is not None:
+            return GroupProgress(GroupType.CONSUMER, view.state, view.members, offsets)
+        rebalance = machine.rebalance
+        return GroupProgress(GroupType.CLASSIC, rebalance.state, rebalance.roster.members, offsets)
 
     def delete_groups(
         self, group_ids: Iterable[str], respond: Callable[[dict[str, ErrorCode]], None]

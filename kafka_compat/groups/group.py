@@ -26,14 +26,15 @@ from kafka_compat.groups.consumer.classic_members import ClassicMembers
 from kafka_compat.groups.consumer.consumer_group import (
     STORE_FAILURES,
     ConsumerGroup,
-    ConsumerGroups,
     MembersStored,
     Replaced,
 )
 from kafka_compat.groups.consumer.conversion import CannotUpgrade, Downgrade, Upgrade
+from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.consumer.state import GroupState
+from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.joining import Joining
 from kafka_compat.groups.offsets import GroupOffsets
 from kafka_compat.groups.rebalance import (
@@ -115,6 +116,7 @@ class Group:
         settings: GroupSettings,
         new_member_id: Callable[[str], str],
         consumer_groups: ConsumerGroups,
+        counts: GroupCounts,
         now: Now,
     ) -> None:
         self.group_id = group_id
@@ -122,6 +124,7 @@ class Group:
         self.rebalance = Rebalance(group_id, snapshots, settings, now)
         self.joining = Joining(self.rebalance, new_member_id)
         self.offsets = GroupOffsets(snapshots)
+        self._counts = counts
         self._upgrade = Upgrade(self.rebalance, consumer_groups.limits, consumer_groups.topics)
         self._downgrade = Downgrade(self.rebalance, consumer_groups.limits, consumer_groups.topics)
         self._consumer_groups = consumer_groups
@@ -132,12 +135,23 @@ class Group:
 
     def _consumer_group(self, state: GroupState, timers: Timers) -> ConsumerGroup:
         return ConsumerGroup(
-            self.group_id, state, self._consumer_groups, self._downgrade, self.rebalance.outbox, timers
+            self.group_id,
+            state,
+            self._consumer_groups,
+            self._downgrade,
+            self.rebalance.outbox,
+            timers,
+            self._counts,
         )
 
     @property
     def type(self) -> GroupType:
         return GroupType.CONSUMER if self.consumer.state.exists else GroupType.CLASSIC
+
+    @property
+    def committed_type(self) -> GroupType:
+        """The type of the group that clients see."""
+        return GroupType.CLASSIC if self.consumer.state.committed is None else GroupType.CONSUMER
 
     @property
     def is_empty(self) -> bool:
@@ -242,8 +256,16 @@ class Group:
         heartbeat of its member. TxnOffsetCommit does not, and is accepted during a rebalance.
         """
         out = self._outbox.begin()
+        most = self._settings.offset_metadata_max_bytes
+        fitting: dict[TopicPartition, OffsetAndMetadata] = {}
+        errors: PartitionErrors = {}
+        for partition, value in request.offsets.items():
+            if java_length(value.metadata) <= most:
+                fitting[partition] = value
+            else:
+                errors[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
         if self.type is GroupType.CONSUMER:
-            error = self.consumer.check_commit(request)
+            error = self.consumer.check_commit(request, fitting)
         else:
             error = self._check_commit(request)
         if not error and self.rebalance.state is COMPLETING_REBALANCE and request.producer is None:
@@ -253,17 +275,10 @@ class Group:
             return out
         if self.rebalance.state is not EMPTY and request.producer is None:
             self.rebalance.restart_session(self.rebalance.roster.members[request.member_id], now)
-        most = self._settings.offset_metadata_max_bytes
-        fitting: dict[TopicPartition, OffsetAndMetadata] = {}
-        errors: PartitionErrors = {}
-        for partition, value in request.offsets.items():
-            if java_length(value.metadata) <= most:
-                fitting[partition] = value
-            else:
-                errors[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
         if not fitting:
             self._outbox.respond(waiter, errors)
             return out
+        self._counts.offset_commits += len(fitting)
         self._write_offsets(fitting, waiter, errors, request.producer)
         return out
 
@@ -313,7 +328,8 @@ class Group:
         }
         deleted = [partition for partition, error in answer.items() if not error]
         if deleted:
-            self._write_tombstones(deleted, waiter, answer)
+            self._counts.offset_deletions += len(self.offsets.known(deleted))
+            self._write_tombstones(deleted, waiter, answer, keeps_group=self.type is GroupType.CONSUMER)
         else:
             # Keep the group, even if it is empty and is waiting for its first member.
             self._outbox.respond(waiter, answer)
@@ -338,7 +354,8 @@ class Group:
     def forget_partitions(self, partitions: Collection[TopicPartition]) -> Output:
         """Delete the offsets for partitions of deleted topics, even if members subscribe to the topics."""
         out = self._outbox.begin()
-        self._write_tombstones(partitions, None, ErrorCode.NONE)
+        keeps_group = self.type is GroupType.CONSUMER
+        self._write_tombstones(partitions, None, ErrorCode.NONE, keeps_group=keeps_group)
         return out
 
     def expire_offsets(self, now: Now) -> Output:
@@ -357,17 +374,26 @@ class Group:
                 protocol_type=self.rebalance.protocol_type,
                 subscribed_topics=self.rebalance.subscribed_topics,
             )
+        self._counts.offset_expirations += len(expired)
         self._write_tombstones(expired, None, ErrorCode.NONE)
         return out
 
     def _write_tombstones(
-        self, partitions: Iterable[TopicPartition], waiter: Waiter | None, answer: PartitionErrors | ErrorCode
+        self,
+        partitions: Iterable[TopicPartition],
+        waiter: Waiter | None,
+        answer: PartitionErrors | ErrorCode,
+        *,
+        keeps_group: bool = False,
     ) -> None:
+        """Delete offsets and, unless `keeps_group`, a group that then has neither offsets nor members. As in
+        Kafka, only DeleteGroups and the check for expired offsets delete an empty consumer group.
+        """
         deleted = dict.fromkeys(self.offsets.known(partitions))
         records: list[Record] = [
             OffsetRecord(self.group_id, topic, partition, None) for topic, partition in deleted
         ]
-        whole_group = self.is_empty and self.offsets.would_be_empty_without(deleted)
+        whole_group = not keeps_group and self.is_empty and self.offsets.would_be_empty_without(deleted)
         if whole_group and self.type is GroupType.CONSUMER:
             records += self.consumer.tombstones()
         elif whole_group and self.rebalance.generation_id > 0:
@@ -422,6 +448,7 @@ class Group:
             if error:
                 error = self.rebalance.store_failed(error)
             if isinstance(purpose, AssignmentStored):
+                self._counts.classic_rebalances += not error
                 self.rebalance.assignment_written(purpose, error, now)
             elif isinstance(purpose, StaticMemberStored):
                 self.joining.static_member_written(purpose, error, now)

@@ -12,12 +12,15 @@ Rules
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry, TimelineDict
 from kafka_compat.groups.records import OffsetRecord
 from kafka_compat.groups.requests import CONSUMER_PROTOCOL_TYPE, GroupState, OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 
 class CommittedOffset(NamedTuple):
@@ -106,6 +109,19 @@ class GroupOffsets:
     def known(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return the given partitions that have an offset, visible or not."""
         return [item for item in partitions if item in self.stored or self._is_pending(item)]
+
+    def of_topic(self, partitions: Iterable[TopicPartition], topic_id: "UUID") -> list[TopicPartition]:
+        """Return the given partitions that have an offset, visible or not, unless all their offsets were
+        stored under a different topic ID.
+        """
+        everywhere = (self.stored.current, *self.pending.current.values())
+        return [
+            item
+            for item in partitions
+            if any(
+                item in offsets and offsets[item].value.topic_id in (None, topic_id) for offsets in everywhere
+            )
+        ]
 
     def would_be_empty_without(self, partitions: Collection[TopicPartition]) -> bool:
         left = itertools.chain(self.stored.current, *self.pending.current.values())

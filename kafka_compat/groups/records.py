@@ -1,12 +1,14 @@
-"""Encoding and decoding of group records in `__consumer_offsets`, in the versions that Kafka 3.9 writes.
+"""Encoding and decoding of group records in `__consumer_offsets`, in the versions that Kafka writes.
 
-Keys: OffsetCommitKey v1 and GroupMetadataKey v2. Values: OffsetCommitValue v3 (v1 for an offset with its own
-expiry, because v3 has no field for it) and GroupMetadataValue v3. All older and newer versions of these
-values can be read. `consumer/records.py` contains the records of consumer groups. Other types of keys belong
-to share and streams groups (KIP-932, KIP-1071) and are ignored.
+Keys: OffsetCommitKey v1 and GroupMetadataKey v2. Values: GroupMetadataValue v3, and OffsetCommitValue v4 with
+the topic ID, as in Kafka 4.4, or v3 without it, as in Kafka 3.9. An offset with its own expiry has v1,
+because later versions have no field for it. All older and newer versions of these values can be read.
+`consumer/records.py` contains the records of consumer groups. Other types of keys belong to share and streams
+groups (KIP-932, KIP-1071) and are ignored.
 """
 
-from typing import Final, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.groups.consumer import records as consumer_records
 from kafka_compat.groups.consumer.records import ConsumerRecord
@@ -19,6 +21,10 @@ from kafka_compat.protocol.messages.consumer_offsets import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from kafka_compat.protocol.zero_uuid import ZERO_UUID
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 _OFFSET_KEY_VERSIONS: Final = (0, 1)
 _GROUP_KEY_VERSION: Final = 2
@@ -104,15 +110,29 @@ def _encode_offset(offset: OffsetAndMetadata) -> bytes:
         metadata=offset.metadata,
         commit_timestamp=offset.commit_timestamp_ms,
         expire_timestamp=offset.expire_timestamp_ms,
+        topic_id=offset.topic_id or ZERO_UUID,
     )
-    return encode_versioned(value, 3 if offset.expire_timestamp_ms == -1 else 1)
+    if offset.expire_timestamp_ms != -1:
+        return encode_versioned(value, 1)
+    return encode_versioned(value, 3 if offset.topic_id is None else 4)
 
 
 def _decode_offset(data: bytes) -> OffsetAndMetadata:
     value, _ = decode_versioned(OffsetCommitValue, data)
     return OffsetAndMetadata(
-        value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, value.expire_timestamp
+        value.offset,
+        value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp,
+        value.expire_timestamp,
+        None if value.topic_id == ZERO_UUID else _shared(value.topic_id),
     )
+
+
+@lru_cache(maxsize=1024)
+def _shared(topic_id: "UUID") -> "UUID":
+    """Return one object for equal IDs, because a UUID needs more memory than the rest of an offset."""
+    return topic_id
 
 
 def _encode_group(group: GroupSnapshot) -> bytes:

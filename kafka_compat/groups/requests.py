@@ -1,10 +1,13 @@
 """Group requests and their responses, as plain values."""
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProducer
 from kafka_compat.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 TopicPartition = tuple[str, int]
 Protocols = tuple[tuple[str, bytes], ...]
@@ -63,13 +66,16 @@ class Leaving(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """An offset to commit. The epoch and the expiry are -1 if the client did not send them."""
+    """An offset to commit. The epoch and the expiry are -1 if the client did not send them. `topic_id` is the
+    ID of the topic when the offset was committed, or None if the offset was stored without it.
+    """
 
     offset: int
     leader_epoch: int
     metadata: str
     commit_timestamp_ms: int
     expire_timestamp_ms: int
+    topic_id: "UUID | None" = None
 
 
 class Commit(NamedTuple):
@@ -84,6 +90,8 @@ class Commit(NamedTuple):
     producer: TransactionalProducer | None = None
     has_member_epochs: bool = True
     """Whether the version of the request may contain a member epoch as the generation (KIP-848)."""
+    missing_group_error: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND
+    """The error code if the group does not exist and the generation is not -1."""
 
 
 class JoinedMember(NamedTuple):

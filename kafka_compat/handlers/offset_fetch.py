@@ -1,15 +1,17 @@
 """OffsetFetch (API key 9): return the committed offsets of groups.
 
 Version 2 can request all partitions, and adds an error code for the group. Versions 5, 7 and 8 add leader
-epochs (KIP-320), `require_stable` (KIP-447) and several groups at once (KIP-709), respectively. A missing
-offset is returned as -1 without an error. Version 0 has no coordinator: every broker responds from the
-metadata store, with UNKNOWN_TOPIC_OR_PARTITION for a missing offset.
+epochs (KIP-320), `require_stable` (KIP-447) and several groups at once (KIP-709), respectively. In version 9
+and later, a member of a consumer group may send its epoch, which must be the current one (KIP-848). Version
+10 identifies topics by ID. A missing offset is returned as -1 without an error. Version 0 has no coordinator:
+every broker responds from the metadata store, with UNKNOWN_TOPIC_OR_PARTITION for a missing offset.
 """
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from uuid import UUID
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
@@ -18,6 +20,7 @@ from kafka_compat.long_work import Steps, batched, gathered
 from kafka_compat.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
@@ -33,11 +36,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", OffsetFetchResponseTopic, OffsetFetchResponseTopics)
 
+_FIRST_VERSION_WITH_IDS: Final = 10
 _PARTITIONS_AT_ONCE = 256
 _DENIED = (None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-@handler(0, 9)
+class _Asked(NamedTuple):
+    """A group whose offsets are requested, by one of its members unless the member ID is None."""
+
+    group_id: str
+    require_stable: bool
+    member_id: str | None = None
+    member_epoch: int = -1
+
+
+@handler(0, 10)
 def offset_fetch(
     ctx: RequestContext, request: OffsetFetchRequest
 ) -> Steps[OffsetFetchResponse] | Coroutine[Any, Any, OffsetFetchResponse]:
@@ -54,7 +67,13 @@ def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> Steps[OffsetFetc
             yield None
         return OffsetFetchResponse(groups=groups)
     one_group = OffsetFetchResponseTopic, OffsetFetchResponsePartition
-    error, topics = yield from _topics(ctx, request, request.require_stable, *one_group)
+    wanted: list[TopicPartition] | None = None
+    if request.topics is not None:
+        wanted = yield from gathered(
+            (topic.name, index) for topic in request.topics for index in topic.partition_indexes
+        )
+    asked = _Asked(request.group_id, request.require_stable)
+    error, topics = yield from _topics(ctx, asked, wanted, {}, *one_group)
     return OffsetFetchResponse(error_code=error, topics=topics)
 
 
@@ -80,22 +99,30 @@ async def _fetch_from_store(ctx: RequestContext, request: OffsetFetchRequest) ->
 
 
 def _committed(
-    ctx: RequestContext, group_id: str, wanted: list[TopicPartition] | None, require_stable: bool
+    ctx: RequestContext, asked: _Asked, wanted: list[TopicPartition] | None
 ) -> Steps[tuple[ErrorCode, FetchedOffsets]]:
     """Return the error code of a group, and its offsets for `wanted` or, if None, for all visible topics."""
-    groups = ctx.services.groups
+
+    def fetch(partitions: list[TopicPartition] | None) -> tuple[ErrorCode, FetchedOffsets]:
+        return ctx.services.groups.fetch_offsets(
+            asked.group_id,
+            partitions,
+            require_stable=asked.require_stable,
+            member_id=asked.member_id,
+            member_epoch=asked.member_epoch,
+        )
+
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC, logged=wanted is not None)
     fetched: FetchedOffsets = {}
-    if wanted is None:
-        error, found = groups.fetch_offsets(group_id, None, require_stable=require_stable)
+    if not wanted:
+        error, found = fetch(wanted)
         for some in batched(found.items()):
             fetched |= {key: value for key, value in some if key[0] not in denied}
             yield None
         return error, fetched
     error = ErrorCode.NONE
     for wished in batched(wanted, _PARTITIONS_AT_ONCE):
-        allowed = [key for key in wished if key[0] not in denied]
-        error, found = groups.fetch_offsets(group_id, allowed, require_stable=require_stable)
+        error, found = fetch([key for key in wished if key[0] not in denied])
         if error:
             return error, {}
         fetched |= {key: found.get(key, _DENIED) for key in wished}
@@ -109,30 +136,65 @@ def _group(
     if not allows(ctx, Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
         code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
+    asked = _Asked(group.group_id, require_stable, group.member_id, group.member_epoch)
     of_group = OffsetFetchResponseTopics, OffsetFetchResponsePartitions
-    error, topics = yield from _topics(ctx, group, require_stable, *of_group)
+    is_by_id = ctx.api_version >= _FIRST_VERSION_WITH_IDS
+    metadata = ctx.services.metadata
+    wanted: list[TopicPartition] | None = None
+    ids: dict[str, UUID] = {}
+    unknown: list[OffsetFetchResponseTopics] = []
+    if group.topics is not None:
+        named: list[tuple[str, list[int]]] = []
+        for asked_topic in group.topics:
+            name = metadata.topic_name(asked_topic.topic_id) if is_by_id else asked_topic.name
+            if name is None:
+                unknown.append(_unknown_topic(asked_topic))
+                continue
+            named.append((name, asked_topic.partition_indexes))
+            if is_by_id:
+                ids[name] = asked_topic.topic_id
+        wanted = yield from gathered((name, index) for name, indexes in named for index in indexes)
+    error, topics = yield from _topics(ctx, asked, wanted, ids, *of_group)
+    if is_by_id and not error:
+        # Without its ID, the response cannot contain a topic that has been deleted.
+        topics = [topic for topic in topics if topic.name in metadata.topics]
+        for topic in topics:
+            topic.topic_id = ids.get(topic.name) or metadata.topics[topic.name].topic_id
+        topics += unknown
     return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error, topics=topics)
+
+
+def _unknown_topic(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetFetchResponsePartitions(
+                partition_index=index, committed_offset=-1, error_code=ErrorCode.UNKNOWN_TOPIC_ID
+            )
+            for index in topic.partition_indexes
+        ],
+    )
 
 
 def _topics(
     ctx: RequestContext,
-    group: OffsetFetchRequest | OffsetFetchRequestGroup,
-    require_stable: bool,
+    asked: _Asked,
+    wanted: list[TopicPartition] | None,
+    ids: Mapping[str, UUID],
     topic_type: type[T],
     partition_type: type[Any],
 ) -> Steps[tuple[ErrorCode, list[T]]]:
-    """Return the error code of a group, and its offsets in the response types of the request's version."""
-    wanted: list[TopicPartition] | None = None
-    if group.topics is not None:
-        wanted = yield from gathered(
-            (topic.name, index) for topic in group.topics for index in topic.partition_indexes
-        )
-    error, fetched = yield from _committed(ctx, group.group_id, wanted, require_stable)
+    """Return the error code of a group, and its offsets in the response types of the request's version. An
+    offset that was stored under a topic ID other than that in `ids` is missing.
+    """
+    error, fetched = yield from _committed(ctx, asked, wanted)
     if ctx.api_version < 2 and error:
         fetched = {partition: (None, error) for partition in wanted or ()}
     topics: dict[str, T] = {}
     for (topic, partition), (offset, partition_error) in fetched.items():
         yield None
+        if offset is not None and topic in ids and offset.topic_id not in (None, ids[topic]):
+            offset = None
         topics.setdefault(topic, topic_type(name=topic)).partitions.append(
             partition_type(
                 partition_index=partition,

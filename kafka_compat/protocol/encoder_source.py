@@ -7,7 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from kafka_compat.protocol import buffers
-from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
 from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, identifier
 
 
@@ -17,6 +18,8 @@ class EncoderSource(Source):
         self.arguments: list[str] = []  # The fixed-size values that the next flush writes.
         self.codes = ""
         self.write = "w"
+        self.signature = "m, w, write_records, left"
+        self.put_records = ["write_records(s)"]
 
     def compile(self, cls: type[Message], title: str) -> Any:
         self.names |= {
@@ -28,7 +31,7 @@ class EncoderSource(Source):
             "TooLong": buffers.TooLong,
         }
         self.write_function(cls)
-        return self.load(title, "def generated(m, w, write_records, left):")
+        return self.load(title, f"def generated({self.signature}):")
 
     def write_function(self, cls: type[Message]) -> None:
         self.line("pass")
@@ -145,7 +148,8 @@ class EncoderSource(Source):
         if wire_type.name == "bytes":
             self.spend(f"n >> {KIB_SHIFT}")
         self.length(code)
-        self.line(f"{'write_records' if wire_type.name == 'records' else self.write}(s)")
+        for statement in self.put_records if wire_type.name == "records" else [f"{self.write}(s)"]:
+            self.line(statement)
         if nullable:
             self.depth -= 1
 
@@ -211,3 +215,27 @@ class EncoderSource(Source):
             self.value(element, False, item)
         self.flush()
         self.depth -= 1
+
+
+class FrameSource(EncoderSource):
+    """Source generator for the encoder of a response frame."""
+
+    def write_function(self, cls: type[Message]) -> None:
+        self.signature = "m, correlation_id, left"
+        self.put_records = [
+            f"if isinstance(s, IN_MEMORY) and n <= {buffers.JOINED_RECORDS_BYTES_MAX}: w(s)",
+            "else: apart += (b''.join(parts), s); parts.clear(); "
+            f"size += len(apart[-2]) + n - {int(self.flexible)}",
+        ]
+        self.line("parts, apart, size = [], [], 0")
+        self.line("w = parts.append")
+        # Like `has_flexible_response_header` in `headers`, which this module cannot import.
+        has_tags = self.flexible and schema_of(cls).api_key != ApiKey.API_VERSIONS
+        self.fixed("correlation_id", "ix" if has_tags else "i")
+        self.struct(cls, "m")
+        self.flush()
+        self.line("rest = b''.join(parts)")
+        pack = self.packer("i")
+        self.line(f"if not apart: return [{pack}(len(rest)) + rest]")
+        self.line(f"apart[0] = {pack}(size + len(rest)) + apart[0]")
+        self.line("return [*apart, rest] if rest else apart")

@@ -1,8 +1,8 @@
 """Client-metrics resources in the metadata store, under /config/client-metrics.
 
-Apache Kafka stores them only in KRaft mode. Its ZooKeeper-mode brokers do not know that node and must not be
-notified of it: after a notification in /config/changes for an unknown entity type, they skip the following
-notifications. Each change therefore also writes the parent node, which kafka-compat brokers watch.
+Apache Kafka stores them only in KRaft mode. Its ZooKeeper-mode brokers do not know that node, and log an
+error for a notification in /config/changes about it. Each change therefore also writes the parent node, which
+kafka-compat brokers watch.
 """
 
 from collections.abc import Mapping

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 from kafka_compat.protocol.codec import MalformedRequest, decode, decode_versioned
+from kafka_compat.protocol.messages import consumer_group_records as messages
 from kafka_compat.protocol.messages.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -106,6 +107,18 @@ _OF_OFFSETS: Final[_Classes] = {
     1: (OffsetCommitKey, OffsetCommitValue),
 }
 _OF_GROUPS: Final[_Classes] = {2: (GroupMetadataKey, GroupMetadataValue)}
+_OF_CONSUMER_GROUPS: Final[_Classes] = {
+    3: (messages.ConsumerGroupMetadataKey, messages.ConsumerGroupMetadataValue),
+    4: (messages.ConsumerGroupPartitionMetadataKey, messages.ConsumerGroupPartitionMetadataValue),
+    5: (messages.ConsumerGroupMemberMetadataKey, messages.ConsumerGroupMemberMetadataValue),
+    6: (
+        messages.ConsumerGroupTargetAssignmentMetadataKey,
+        messages.ConsumerGroupTargetAssignmentMetadataValue,
+    ),
+    7: (messages.ConsumerGroupTargetAssignmentMemberKey, messages.ConsumerGroupTargetAssignmentMemberValue),
+    8: (messages.ConsumerGroupCurrentMemberAssignmentKey, messages.ConsumerGroupCurrentMemberAssignmentValue),
+    16: (messages.ConsumerGroupRegularExpressionKey, messages.ConsumerGroupRegularExpressionValue),
+}
 _OF_TRANSACTIONS: Final[_Classes] = {0: (TransactionLogKey, TransactionLogValue)}
 _EMBEDDED = {"subscription": ConsumerProtocolSubscription, "assignment": ConsumerProtocolAssignment}
 
@@ -125,7 +138,7 @@ def _utf8(content: bytes | None) -> str | None:
 
 def of_offsets(record: Record) -> Texts:
     """Decode a record of `__consumer_offsets`. Raises MissingKey if the record has no key."""
-    return _of_coordinator(record, _OF_OFFSETS | _OF_GROUPS)
+    return _of_coordinator(record, _OF_OFFSETS | _OF_GROUPS | _OF_CONSUMER_GROUPS)
 
 
 def of_transactions(record: Record) -> Texts:

@@ -34,6 +34,7 @@ from kafka_compat.groups.records import decode_record
 from kafka_compat.groups.requests import Commit, JoinResult, Leaving, TopicPartition
 from tests.coordinator_runtime.group_coordinator import RETENTION_MS, coordinator_of
 from tests.coordinator_runtime.replicated_log import ReplicatedLog
+from tests.groups.consumer.topics import topic
 from tests.groups.memory import ManualScheduler, join_request, position, sync_request
 from tests.groups.transcript import subscription
 from tests.support.steps import result_of
@@ -285,7 +286,7 @@ class Groups(RuleBasedStateMachine):
         elif what == "group":
             self.coordinator.delete_groups([group], self.expect())
         else:
-            self.coordinator.forget_partitions(items)
+            self.coordinator.forget_topic(topic(items[0][0], 10))
         self.log.replicate(fetched)
 
     # Time and the log

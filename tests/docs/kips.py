@@ -61,7 +61,7 @@ KIPS = (
     Kip(360, "Producer recovery from UNKNOWN_PRODUCER_ID", "transactions/test_machine.py"),
     Kip(368, "SASL re-authentication", "security/test_sasl_conversations.py"),
     Kip(380, "Requests with a stale broker epoch are rejected", "cluster/test_epoch_fencing.py"),
-    Kip(390, "Compression levels", "", "each codec uses its default level"),
+    Kip(390, "Compression levels", "storage/records/test_validation.py"),
     Kip(392, "Fetching from the closest replica", "cluster/test_nearest_replica.py"),
     Kip(394, "Member id required to join a group", "groups/test_transcripts.py"),
     Kip(405, "Tiered storage"),
@@ -95,12 +95,12 @@ KIPS = (
     Kip(768, "OAUTHBEARER with an OIDC token issuer", "security/oauth/test_token_validation.py"),
     Kip(800, "Reasons in JoinGroup and LeaveGroup", "groups/test_records.py"),
     Kip(827, "Disk space in DescribeLogDirs", "restart/test_log_dirs.py"),
-    Kip(848, "The `consumer` group protocol", api=ApiKey.CONSUMER_GROUP_HEARTBEAT),
+    Kip(848, "The `consumer` group protocol", "groups/consumer/test_histories.py"),
     Kip(
         890,
         "Transaction verification",
         "transactions/test_version_2.py",
-        "part 2 with `kafka.compat.transaction.version=2`",
+        "part 2 at level 2 of transaction.version",
     ),
     Kip(
         903,

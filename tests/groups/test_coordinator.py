@@ -11,6 +11,7 @@ from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.records import OffsetRecord, encode_record
 from kafka_compat.groups.requests import Commit, Leaving
+from tests.groups.consumer.topics import topic
 from tests.groups.memory import (
     Coordinator,
     ManualTimer,
@@ -251,7 +252,7 @@ def test_offsets_of_deleted_topics_are_deleted() -> None:
     for group_id in ("a", "b"):
         offsets = {("topic", 0): position(1), ("other", 0): position(2)}
         result_of(coordinator.commit_offsets(group_id, commit_request(offsets), lambda _: None))
-    coordinator.forget_partitions([("topic", 0), ("topic", 1)])
+    coordinator.forget_topic(topic("topic", 2))
     for restarted in (coordinator, Coordinator(coordinator.log)):
         for group_id in ("a", "b"):
             _, fetched = restarted.fetch_offsets(group_id, None, require_stable=False)

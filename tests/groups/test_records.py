@@ -4,9 +4,13 @@ reads.
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from kafka_compat.coordinator_runtime.partitioning import java_hash_code, shard_of
+from kafka_compat.groups.consumer.member import Member
+from kafka_compat.groups.consumer.records import MemberMetadataRecord
 from kafka_compat.groups.rebalance import subscribed_topics
 from kafka_compat.groups.records import (
     GroupRecord,
@@ -57,6 +61,30 @@ def test_an_offset_is_encoded_as_in_kafka() -> None:
     assert decode_record(OFFSET_KEY, value) == record
 
 
+def test_an_offset_with_a_topic_id_is_encoded_as_in_kafka_4_4() -> None:
+    topic_id = UUID("5d1ce8d8-4317-4b68-9ab0-e6b15b38956b")
+    record = OffsetRecord("g", "t", 5, OffsetAndMetadata(258, -1, "", 9, -1, topic_id))
+    value = bytes.fromhex(
+        "0004 0000000000000102 ffffffff 01 0000000000000009 01 00 10 5d1ce8d843174b689ab0e6b15b38956b"
+    )
+    assert encode_record(record) == (OFFSET_KEY, value)
+    decoded = decode_record(OFFSET_KEY, value)
+    assert decoded == record
+    again = decode_record(OFFSET_KEY, value)
+    assert isinstance(decoded, OffsetRecord) and isinstance(again, OffsetRecord)
+    assert decoded.value is not None and again.value is not None
+    assert decoded.value.topic_id is again.value.topic_id
+
+
+def test_a_member_of_a_consumer_group_is_encoded_as_in_kafka_4_4() -> None:
+    value = bytes.fromhex("0000 00 00 02 63 03 2f68 02 02 74 01 0000ea60 00 01 00 01 00")
+    member = Member("m", client_id="c", client_host="/h", topic_names=("t",), rebalance_timeout_ms=60_000)
+    record = MemberMetadataRecord("g", "m", member)
+    key = bytes.fromhex("0005 0001 67 0001 6d")
+    assert encode_record(record) == (key, value)
+    assert decode_record(key, value) == record
+
+
 def test_an_offset_with_an_expire_timestamp_is_encoded_in_version_1() -> None:
     record = OffsetRecord("g", "t", 5, OffsetAndMetadata(1, -1, "", 2, 3))
     value = bytes.fromhex("0001 0000000000000001 0000 0000000000000002 0000000000000003")
@@ -105,8 +133,9 @@ def test_every_record_version_is_decoded(version: int) -> None:
     assert decode_record(GROUP_KEY, encode_versioned(group, version)) == expected
 
 
-def test_records_of_unknown_group_types_are_ignored() -> None:
-    assert decode_record(b"\0\x0b\0\1g", b"whatever") is None
+@pytest.mark.parametrize("record_type", [9, 10, 11, 15, 17, 23])
+def test_records_of_share_and_streams_groups_are_ignored(record_type: int) -> None:
+    assert decode_record(bytes([0, record_type]) + b"\0\1g", b"whatever") is None
 
 
 @pytest.mark.parametrize("cut", range(1, 20))

@@ -32,6 +32,7 @@ from kafka_compat.coordinator_runtime.loader import Loader
 from kafka_compat.coordinator_runtime.machine import Now, Output, Write
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
 from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record, decode_record, encode_record
 from kafka_compat.groups.requests import (
@@ -90,6 +91,7 @@ class Player:
             self.settings,
             lambda prefix: f"{prefix}-{next(self._ids)}",
             consumer_groups(),
+            GroupCounts(),
             self._now(),
         )
 

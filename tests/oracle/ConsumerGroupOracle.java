@@ -11,6 +11,7 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.Uuid;
@@ -24,7 +25,6 @@ import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.KRaftCoordinatorMetadataImage;
 import org.apache.kafka.coordinator.group.Utils;
 import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
-import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignorException;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
@@ -34,6 +34,7 @@ import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.TargetAssignmentBuilder.ConsumerTargetAssignmentBuilder;
 import org.apache.kafka.coordinator.group.modern.TargetAssignmentBuilder.TargetAssignmentResult;
 import org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroupMember;
+import org.apache.kafka.coordinator.group.modern.consumer.ResolvedRegularExpression;
 import org.apache.kafka.coordinator.group.util.UpdatedMembersAndTargetAssignmentView;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
@@ -63,7 +64,7 @@ public class ConsumerGroupOracle {
         }
     }
 
-    private static JsonNode assign(JsonNode question) {
+    private static JsonNode assign(JsonNode question) throws Exception {
         Map<String, ConsumerGroupMember> all = new HashMap<>();
         Map<String, Assignment> targets = new HashMap<>();
         Map<Uuid, Map<Integer, String>> inverted = new HashMap<>();
@@ -73,6 +74,7 @@ public class ConsumerGroupOracle {
                 .setInstanceId(member.get("instance").isNull() ? null : member.get("instance").asText())
                 .setRackId(member.get("rack").isNull() ? null : member.get("rack").asText())
                 .setSubscribedTopicNames(texts(member.get("names")))
+                .setSubscribedTopicRegex(member.get("regex").asText())
                 .build());
             if (member.get("target").isNull()) {
                 continue;
@@ -99,6 +101,9 @@ public class ConsumerGroupOracle {
             String id = question.get("joining").asText();
             view.addOrUpdateMember(id, all.get(id));
         }
+        Map<String, ResolvedRegularExpression> matches = new HashMap<>();
+        question.get("matches").properties().forEach(match -> matches.put(
+            match.getKey(), new ResolvedRegularExpression(new HashSet<>(texts(match.getValue())), 0, 0)));
         ConsumerGroupPartitionAssignor assignor =
             question.get("assignor").asText().equals("range") ? new RangeAssignor() : new UniformAssignor();
         ConsumerTargetAssignmentBuilder builder = new ConsumerTargetAssignmentBuilder("group", 1, assignor)
@@ -108,14 +113,10 @@ public class ConsumerGroupOracle {
                 ? SubscriptionType.HOMOGENEOUS : SubscriptionType.HETEROGENEOUS)
             .withTargetAssignment(view.targetAssignment())
             .withInvertedTargetAssignment(inverted)
-            .withMetadataImage(image(question));
+            .withMetadataImage(image(question))
+            .withResolvedRegularExpressions(matches);
         ObjectNode answer = JSON.createObjectNode();
-        TargetAssignmentResult result;
-        try {
-            result = builder.build();
-        } catch (PartitionAssignorException error) {
-            return answer.put("error", error.getMessage());
-        }
+        TargetAssignmentResult result = builder.build();
         ArrayNode records = answer.putArray("records");
         for (CoordinatorRecord record : result.records()) {
             if (record.key() instanceof ConsumerGroupTargetAssignmentMemberKey key) {

@@ -22,12 +22,14 @@ Every response shows the current state, and therefore waits until this state is 
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS
 from kafka_compat.coordinator_runtime.machine import Now, Outbox, Output, Waiter, Write
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.consumer.assignors.assignor import same_partitions
+from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatError, HeartbeatResult
 from kafka_compat.groups.consumer.member import (
     JOIN_EPOCH,
@@ -54,16 +56,17 @@ from kafka_compat.groups.consumer.records import (
 )
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, problem
 from kafka_compat.groups.consumer.state import GroupState
+from kafka_compat.groups.counts import GroupCounts
+from kafka_compat.groups.requests import NO_GENERATION
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from kafka_compat.config.group import ConsumerGroupConfig, ConsumerGroupLimits
-    from kafka_compat.groups.consumer.assignors.assignor import Assignment, TargetAssignment
+    from kafka_compat.groups.consumer.assignors.assignor import Assignment
     from kafka_compat.groups.consumer.conversion import Downgrade
     from kafka_compat.groups.records import Record
-    from kafka_compat.groups.requests import Commit
+    from kafka_compat.groups.requests import Commit, TopicPartition
 
 STORE_FAILURES: Final = STORE_ERRORS | {
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -91,56 +94,6 @@ class MembersStored(NamedTuple):
     """A write of members, epochs or assignments."""
 
 
-class Topics(Protocol):
-    """The topics of the cluster, as a group sees them."""
-
-    def topic_id(self, name: str) -> "UUID | None":
-        """Return the ID of a topic, or None if it does not exist."""
-
-    def topic_name(self, topic_id: "UUID") -> str | None:
-        """Return the name of a topic, or None if it does not exist."""
-
-    @property
-    def new_topics_version(self) -> int:
-        """The version of the metadata in which the last topic was created."""
-
-    @property
-    def version(self) -> int:
-        """The version of the metadata."""
-
-    @property
-    def names(self) -> list[str]:
-        """The names of all topics."""
-
-    def metadata_hash(self, names: "Sequence[str]") -> int:
-        """Return the metadata hash of a group that subscribes to these topics (0: none of them exists)."""
-
-
-class Assign(Protocol):
-    """Computes target assignments."""
-
-    def __call__(
-        self,
-        assignor: str,
-        members: Mapping[str, Member],
-        targets: "Mapping[str, Assignment]",
-        names_of: Callable[[Member], frozenset[str]],
-    ) -> "TargetAssignment":
-        """Return the target assignment of a group, in the order of its records. `targets` is the former
-        assignment, and `names_of` returns all topics to which a member subscribes.
-        """
-
-
-class ConsumerGroups(NamedTuple):
-    """What the consumer groups of a broker have in common."""
-
-    topics: Topics
-    assign: Assign
-    settings: "Callable[[str], ConsumerGroupConfig]"
-    """A function that returns the current settings of a group."""
-    limits: "ConsumerGroupLimits"
-
-
 class Replaced(NamedTuple):
     """A classic group that this group replaces: the tombstones of the classic group and the first records of
     this group, and what to do when they have been appended.
@@ -163,6 +116,7 @@ class ConsumerGroup:
         downgrade: "Downgrade",
         outbox: Outbox,
         timers: Timers,
+        counts: GroupCounts,
     ) -> None:
         self.group_id = group_id
         self.state = state
@@ -171,6 +125,7 @@ class ConsumerGroup:
         self.outbox = outbox
         self.timers = timers
         self._topics = common.topics
+        self._counts = counts
         self._must_compare_hash = True
         """Whether a subscribed topic may have changed since the hash was computed."""
         self._is_resolving = False
@@ -357,6 +312,7 @@ class ConsumerGroup:
             epoch = metadata.epoch + 1
         else:
             return metadata.epoch
+        self._counts.consumer_rebalances += epoch > FIRST_EPOCH
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         self.outbox.note(f"group epoch {epoch} after a heartbeat of member {updated.member_id}")
         return epoch
@@ -438,6 +394,7 @@ class ConsumerGroup:
             metadata_hash = self._topics.metadata_hash(sorted(names))
             if has_new_topics or metadata_hash != metadata.metadata_hash:
                 epoch = metadata.epoch + 1
+                self._counts.consumer_rebalances += 1
                 records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         if records:
             self.outbox.write(Write(records, MembersStored()))
@@ -459,13 +416,14 @@ class ConsumerGroup:
             return max(known.epoch, 0), state.target_of(member.member_id, member.instance_id)
         members = state.ordered_members()
         targets = dict(state.targets.current)
-        if replaced is not None:
+        if replaced is not None and replaced.member_id != member.member_id:
             del members[replaced.member_id]
             targets[member.member_id] = targets.pop(replaced.member_id, {})
         members[member.member_id] = member
         computed = self.common.assign(self._assignor_after(former, member), members, targets, self._names_of)
         for member_id, assignment in computed.items():
-            if assignment != targets.get(member_id):
+            stored = targets.get(member_id)
+            if stored is None or not same_partitions(stored, assignment):
                 records.append(TargetAssignmentRecord(self.group_id, member_id, assignment))
         records.append(TargetMetadataRecord(self.group_id, TargetMetadata(group_epoch, now.wall_ms)))
         return group_epoch, computed.get(member.member_id, {})
@@ -499,6 +457,7 @@ class ConsumerGroup:
                 raise _unknown_instance(request)
             _check_instance(member, request)
         if request.member_epoch == LEAVE_TEMPORARILY_EPOCH:
+            # KIP-1251: the member that returns may commit with any epoch.
             left = member._replace(
                 epoch=LEAVE_TEMPORARILY_EPOCH,
                 assigned={topic_id: dict.fromkeys(each, 0) for topic_id, each in member.assigned.items()},
@@ -540,26 +499,43 @@ class ConsumerGroup:
             MemberMetadataRecord(self.group_id, member.member_id, None),
         ]
 
-    def check_commit(self, request: "Commit") -> ErrorCode:
-        """Return NONE if these offsets may be committed, or an error code (KIP-848, KIP-1251)."""
+    def check_commit(self, request: "Commit", partitions: "Collection[TopicPartition]") -> ErrorCode:
+        """Return NONE if offsets for these partitions may be committed, or an error code (KIP-848, KIP-1251).
+
+        A member may commit with its current epoch, or with the epoch since which it has had all partitions or
+        any later one.
+        """
         epoch, members = request.generation_id, self.state.members.current
-        if epoch < 0 and (not members or (request.producer is not None and not request.member_id)):
+        is_transactional = request.producer is not None
+        if epoch < 0 and not members:
+            return ErrorCode.NONE
+        is_anonymous = not request.member_id and request.group_instance_id is None
+        if is_transactional and epoch == NO_GENERATION and is_anonymous:
+            # Transactional producers that predate KIP-447 do not send a member ID.
             return ErrorCode.NONE
         member = members.get(request.member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        is_transactional = request.producer is not None
         if member.classic is None and not request.has_member_epochs and not is_transactional:
             return ErrorCode.UNSUPPORTED_VERSION
-        if epoch == member.epoch:
-            return ErrorCode.NONE
-        if epoch < member.epoch and all(
-            self._has_since(member, topic, partition, epoch) for topic, partition in request.offsets
+        if epoch == member.epoch or (
+            epoch < member.epoch
+            and all(self._has_since(member, topic, partition, epoch) for topic, partition in partitions)
         ):
             return ErrorCode.NONE
-        if member.classic is not None or not request.has_member_epochs:
-            return ErrorCode.ILLEGAL_GENERATION
-        return ErrorCode.STALE_MEMBER_EPOCH
+        return _wrong_epoch(member, request.has_member_epochs)
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Return NONE if a member of the committed group may fetch offsets, or an error code. A client that
+        sends neither a member ID nor an epoch may always fetch them.
+        """
+        view = self.state.committed
+        if view is None or (member_id is None and epoch < 0):
+            return ErrorCode.NONE
+        member = None if member_id is None else view.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if epoch == member.epoch else _wrong_epoch(member, True)
 
     def _has_since(self, member: Member, topic: str, partition: int, epoch: int) -> bool:
         """Return whether the member has had a partition since this epoch or an earlier one."""
@@ -660,6 +636,12 @@ def _unknown_instance(request: Heartbeat) -> HeartbeatError:
     return HeartbeatError(
         ErrorCode.UNKNOWN_MEMBER_ID, f"No member of the group has the instance ID {request.instance_id}"
     )
+
+
+def _wrong_epoch(member: Member, has_member_epochs: bool) -> ErrorCode:
+    if member.classic is not None or not has_member_epochs:
+        return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.STALE_MEMBER_EPOCH
 
 
 def _check_instance(member: Member, request: Heartbeat) -> None:

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
     from kafka_compat.config.group import ConsumerGroupLimits
     from kafka_compat.groups.consumer.assignors.assignor import Assignment
-    from kafka_compat.groups.consumer.consumer_group import Topics
     from kafka_compat.groups.consumer.embedded_protocol import NamedPartitions
+    from kafka_compat.groups.consumer.groups_of_broker import Topics
     from kafka_compat.groups.rebalance import Rebalance
 
 UPGRADE_TIMESTAMP_MS: Final = 0

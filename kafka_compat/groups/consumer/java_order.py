@@ -21,7 +21,7 @@ Rules (Java 17)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka_compat.groups.consumer.java_tree_bin import TreeBin
 from kafka_compat.long_work import batched
@@ -33,12 +33,16 @@ if TYPE_CHECKING:
 
     from kafka_compat.long_work import Steps
 
+T = TypeVar("T")
+
 DEFAULT_CAPACITY: Final = 16
 """Number of bins of a HashMap or HashSet that is created without a capacity."""
 
 _LONG_BIN: Final = 8
 """Number of keys in a bin above which the table doubles, or the bin becomes a tree."""
 _TREES_MIN_CAPACITY: Final = 64
+_SMALL_HASH: Final = 1 << 16
+"""Hash codes below this number are their own spread hash codes."""
 _SMALL_TREE: Final = 6
 """Number of keys up to which a tree becomes a list when it is split."""
 
@@ -78,6 +82,13 @@ def utf16_key(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
+def sorted_strings(strings: Sequence[str]) -> list[str]:
+    """Return the strings in the order of `String.compareTo`."""
+    if all(map(str.isascii, strings)):
+        return sorted(strings)
+    return sorted(strings, key=utf16_key)
+
+
 def uuid_key(uuid: UUID) -> int:
     """Return a key that sorts UUIDs like Kafka's Uuid: as two signed numbers of 64 bits."""
     return uuid.int ^ (1 << 127 | 1 << 63)
@@ -109,13 +120,15 @@ def string_order_in_steps(strings: Sequence[str]) -> Steps[list[str]]:
     for batch in batched(strings):
         hashes += [string_hash(text) for text in batch]
         yield None
-    return _string_order(strings, hashes, DEFAULT_CAPACITY)
+    ordered = _string_order(strings, hashes, DEFAULT_CAPACITY)
+    yield None
+    return ordered
 
 
 def _string_order(strings: Sequence[str], hashes: list[int], capacity: int) -> list[str]:
-    positions = _bin_order(hashes, capacity)
-    if positions is not None:
-        return [strings[position] for position in positions]
+    ordered = _bin_order(strings, hashes, capacity)
+    if ordered is not None:
+        return ordered
     table = HashTable(capacity)
     ranked = sorted(range(len(strings)), key=lambda position: utf16_key(strings[position]))
     ranks = {position: rank for rank, position in enumerate(ranked)}
@@ -129,9 +142,9 @@ def uuid_order(uuids: Sequence[UUID], capacity: int = DEFAULT_CAPACITY) -> list[
     if len(uuids) < 2:
         return list(uuids)
     hashes = [uuid_hash(uuid) for uuid in uuids]
-    positions = _bin_order(hashes, capacity)
-    if positions is not None:
-        return [uuids[position] for position in positions]
+    ordered = _bin_order(uuids, hashes, capacity)
+    if ordered is not None:
+        return ordered
     table = HashTable(capacity)
     by_key: dict[int, UUID] = {}
     for uuid, hash_code in zip(uuids, hashes, strict=True):
@@ -145,36 +158,70 @@ def int_order(numbers: Sequence[int], capacity: int) -> list[int]:
     """Return different numbers ≥ 0 in the order of a HashSet to which they are added one after another."""
     if len(numbers) < 2:
         return list(numbers)
-    if max(numbers) < capacity and len(numbers) <= capacity * 3 // 4:
-        return sorted(numbers)
+    bin_count = table_capacity(capacity)
+    lowest, highest = min(numbers), max(numbers)
+    if highest < _SMALL_HASH and highest - lowest < bin_count * _LONG_BIN:
+        # No bin becomes too long, even before the table grows.
+        while len(numbers) > bin_count * 3 // 4:
+            bin_count *= 2
+        bins = [number & (bin_count - 1) for number in numbers]
+        return [numbers[position] for position in sorted(range(len(numbers)), key=bins.__getitem__)]
     table = HashTable(capacity)
     for number in numbers:
         table.put(number, number)
     return table.ordered_keys()
 
 
-def _bin_order(hashes: list[int], capacity: int) -> list[int] | None:
-    """Return the positions of the keys in iteration order, or None if a bin becomes too long."""
-    capacity = table_capacity(capacity)
-    count = len(hashes)
+def _bin_order(keys: Sequence[T], hashes: list[int], capacity: int) -> list[T] | None:
+    """Return the keys in iteration order, or None if a bin becomes too long."""
     spread = [code ^ ((code & _32_BITS) >> 16) for code in hashes]
-    while True:
-        bins: list[list[int] | None] = [None] * capacity
-        mask = capacity - 1
-        threshold = capacity * 3 // 4
-        end = count if count <= threshold else threshold + 1
-        for position in range(end):
-            index = spread[position] & mask
-            keys = bins[index]
-            if keys is None:
-                bins[index] = [position]
-            elif len(keys) == _LONG_BIN:
-                return None
-            else:
-                keys.append(position)
-        if end == count and count <= threshold:
-            return [position for keys in bins if keys is not None for position in keys]
-        capacity *= 2
+    bin_count = table_capacity(capacity)
+    threshold = bin_count * 3 // 4
+    while len(keys) > threshold:
+        if _has_long_bin(spread, threshold + 1, bin_count):
+            return None
+        bin_count *= 2
+        threshold = bin_count * 3 // 4
+    mask: i64 = bin_count - 1
+    first: list[T | None] = [None] * bin_count
+    sizes = [0] * bin_count
+    others: dict[int, list[T]] = {}
+    """The keys after the first, for bins with several keys."""
+    for key, code in zip(keys, spread, strict=True):
+        index: i64 = code & mask
+        size = sizes[index]
+        if size == 0:
+            first[index] = key
+        elif size == 1:
+            others[index] = [key]
+        elif size < _LONG_BIN:
+            others[index].append(key)
+        else:
+            return None
+        sizes[index] = size + 1
+    ordered: list[T] = []
+    for index, key_or_none in enumerate(first):
+        if key_or_none is not None:
+            ordered.append(key_or_none)
+            if sizes[index] > 1:
+                ordered += others[index]
+    return ordered
+
+
+def _has_long_bin(spread: list[int], count: int, bin_count: int) -> bool:
+    if count <= _LONG_BIN:
+        return False
+    mask: i64 = bin_count - 1
+    sizes = [0] * bin_count
+    position: i64 = 0
+    while position < count:
+        index: i64 = spread[position] & mask
+        size = sizes[index]
+        if size == _LONG_BIN:
+            return True
+        sizes[index] = size + 1
+        position += 1
+    return False
 
 
 class HashTable:

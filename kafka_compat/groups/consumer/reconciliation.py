@@ -99,11 +99,13 @@ def _without_unsubscribed(
         return member
     kept = {topic: parts for topic, parts in member.assigned.items() if topic in subscribed_topic_ids}
     if member.state is MemberState.STABLE and not _owns_any(owned, gone):
-        return member._replace(assigned=kept)
+        return member.at_epoch(member.epoch)._replace(assigned=kept)
     pending = dict(member.pending_revocation)
     for topic, partitions in gone.items():
         pending[topic] = {**pending.get(topic, {}), **partitions}
-    return member._replace(state=MemberState.UNREVOKED_PARTITIONS, assigned=kept, pending_revocation=pending)
+    return member.at_epoch(member.epoch)._replace(
+        state=MemberState.UNREVOKED_PARTITIONS, assigned=kept, pending_revocation=pending
+    )
 
 
 def _owns_any(owned: Owned | None, partitions: PartitionEpochs) -> bool:

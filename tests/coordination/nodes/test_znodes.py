@@ -107,6 +107,8 @@ def test_encoding_and_decoding_preserve_values() -> None:
         {"metadata.version": 2},
     )
     assert znodes.decode_feature(znodes.encode_feature({}, enabled=False)) == (False, {})
+    levels = {"group.version": 1, "transaction.version": 0}
+    assert znodes.decode_feature_levels(znodes.encode_feature_levels(levels)) == levels
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", None, b"\xff"])

@@ -7,20 +7,25 @@ interval of 0, so that a history does not depend on time.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count, groupby
 from typing import Any
 from uuid import UUID
 
 from kafka_compat.coordinator_runtime.partitioning import shard_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
+from kafka_compat.groups.consumer.records import TargetAssignmentRecord, TargetMetadataRecord
 from kafka_compat.groups.coordinator import GroupCoordinator
-from kafka_compat.groups.records import decode_record
+from kafka_compat.groups.records import OffsetRecord, decode_record
 from kafka_compat.groups.requests import Commit, OffsetAndMetadata, PartitionErrors
 from kafka_compat.groups.settings import GroupSettings
 from kafka_compat.metadata.cache import MetadataCache, PartitionMetadata, TopicMetadata
+from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.storage.records.batch import read_headers
+from kafka_compat.storage.records.records import iter_records
+from tests.conformance.record_requests import fetch_request
 from tests.conformance.wire import CLIENT_ID, Connection
 from tests.groups.consumer.topics import groups_of
 from tests.groups.memory import ManualScheduler, MemoryLog
@@ -28,6 +33,7 @@ from tests.support.process import wait_until
 from tests.support.steps import result_of
 
 Plain = dict[str, Any]
+Keyed = tuple[bytes | None, bytes | None]
 MAX_SIZE = 4
 SETTINGS = {
     "group.consumer.assignment.interval.ms": "0",
@@ -118,6 +124,26 @@ class Theirs:
         done = self._connection.ask(ApiKey.OFFSET_COMMIT, 9, request)
         return [partition["error_code"] for topic in done["topics"] for partition in topic["partitions"]]
 
+    def records(self) -> Iterator[Keyed]:
+        """Yield the keys and values of the group's records in the log."""
+        offset = 0
+        while True:
+            request = fetch_request(OFFSETS_TOPIC, offset, partition=shard_of(self._group, 50))
+            answer = self._connection.ask(ApiKey.FETCH, 12, request)["responses"][0]["partitions"][0]
+            assert not answer["error_code"]
+            content, position = memoryview(answer["records"] or b""), 0
+            headers = read_headers(content)
+            if not headers:
+                return
+            for header in headers:
+                batch = content[position : position + header.size_bytes]
+                for record in () if header.is_control else iter_records(batch):
+                    decoded = None if record.key is None else decode_record(record.key, record.value)
+                    if decoded is not None and decoded.machine_key == self._group:
+                        yield record.key, record.value
+                position += header.size_bytes
+            offset = headers[-1].last_offset + 1
+
 
 class Ours:
     """The same group on our coordinator."""
@@ -155,7 +181,7 @@ class Ours:
         change = self.metadata.change()
         change.remove_topic(name)
         change.publish()
-        self._coordinator.forget_partitions([(name, each.partition) for each in topic.partitions])
+        self._coordinator.forget_topic(topic)
         self._coordinator.topics_changed([name])
 
     def heartbeat(self, request: Plain) -> Plain:
@@ -227,17 +253,19 @@ class Ours:
 
     def commit(self, member_id: str, epoch: int, partitions: list[tuple[str, int]]) -> list[int]:
         answers: list[PartitionErrors] = []
-        value = OffsetAndMetadata(5, -1, "", 1, -1)
-        commit = Commit(epoch, member_id, None, dict.fromkeys(partitions, value))
+        offsets = {
+            (topic, partition): OffsetAndMetadata(5, -1, "", 1, -1, self.metadata.topics[topic].topic_id)
+            for topic, partition in partitions
+        }
+        commit = Commit(epoch, member_id, None, offsets)
         result_of(self._coordinator.commit_offsets(self._group, commit, answers.append))
         (errors,) = answers
         return [errors[partition] for partition in partitions]
 
-    def records(self) -> list[object]:
-        """Return the decoded records of the log."""
-        return [
-            decode_record(key, value) for batch in self.log.batches.get(0, []) for key, value in batch.records
-        ]
+    def records(self) -> Iterator[Keyed]:
+        """Yield the keys and values of the records in the log."""
+        for batch in self.log.batches.get(0, []):
+            yield from batch.records
 
 
 def comparable(answer: Plain) -> Plain:
@@ -269,6 +297,39 @@ def comparable_description(group: Plain) -> Plain:
         members.append(kept)
     shown["members"] = sorted(members, key=lambda member: str(member["member_id"]))
     return shown
+
+
+def comparable_records(records: Iterable[Keyed]) -> list[tuple[bytes, object]]:
+    """Return the records in their order, except for deletions of offsets: Kafka deletes the offsets of a
+    topic in the order of a hash table.
+    """
+    found: list[tuple[bytes, object]] = []
+    for is_deletion, some in groupby(records, _deletes_offset):
+        comparable_ones = map(_comparable_record, some)
+        found += sorted(comparable_ones, key=str) if is_deletion else comparable_ones
+    return found
+
+
+def _deletes_offset(record: Keyed) -> bool:
+    key, value = record
+    return value is None and key is not None and key.startswith(b"\0\1")
+
+
+def _comparable_record(record: Keyed) -> tuple[bytes, object]:
+    """Return a record as its type and the version of its value, its key, the size of its value, and the
+    decoded record without times and the order of partitions.
+    """
+    key, value = record
+    assert key is not None
+    decoded = decode_record(key, value)
+    found: object = decoded
+    if isinstance(decoded, TargetMetadataRecord) and decoded.value is not None:
+        found = decoded.value._replace(timestamp_ms=bool(decoded.value.timestamp_ms))
+    elif isinstance(decoded, TargetAssignmentRecord) and decoded.value is not None:
+        found = {topic_id: sorted(parts) for topic_id, parts in decoded.value.items()}
+    elif isinstance(decoded, OffsetRecord) and decoded.value is not None:
+        found = decoded.value._replace(commit_timestamp_ms=0)
+    return key[:2] + (value or b"")[:2], (key, len(value or b""), found)
 
 
 def _sorted(topics: Any) -> list[tuple[str, list[int]]]:

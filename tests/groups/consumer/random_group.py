@@ -11,10 +11,10 @@ from kafka_compat.groups.consumer.assignors.assignor import (
     Assignor,
     GroupSpec,
     MemberSpec,
-    PartitionAssignorError,
     TargetAssignment,
 )
-from kafka_compat.groups.consumer.java_order import TimelineOrder, copy_capacity, string_order
+from kafka_compat.groups.consumer.java_order import TimelineOrder
+from kafka_compat.groups.consumer.subscriptions import subscribed_names
 from kafka_compat.long_work import Steps
 from kafka_compat.storage.directories.checkpoints import encode_topic_id
 
@@ -32,9 +32,11 @@ def finished(steps: Steps[TargetAssignment]) -> TargetAssignment:
 
 
 class Member:
-    def __init__(self, instance_id: str | None, names: list[str]) -> None:
+    def __init__(self, instance_id: str | None, names: list[str], regex: str) -> None:
         self.instance_id = instance_id
         self.names = names
+        self.regex = regex
+        """A key of `RandomGroup.matches`, or empty."""
         self.target: Assignment | None = None
         """None until the first target assignment with the member."""
 
@@ -43,6 +45,7 @@ class RandomGroup:
     """Members come, go and change their subscriptions; topics are created, deleted and grown."""
 
     def __init__(self, seed: int, max_members: int = 40, max_topics: int = 10) -> None:
+        self.seed = seed
         self.random = random.Random(seed)
         self._max_members = self.random.choice((1, 3, 10, max_members))
         self._max_topics = self.random.choice((1, 3, max_topics))
@@ -51,15 +54,31 @@ class RandomGroup:
         self._colliding = self.random.random() < 0.2
         self.topics: dict[str, tuple[UUID, int]] = {}
         self.members: dict[str, Member] = {}
+        self.matches: dict[str, list[str]] = {}
+        """The names that regular expressions match, as Kafka stores them: sorted."""
         self.joining: str | None = None
         """The member that is not yet in the group's map while its first target is computed."""
         self._history: list[str] = []
         self._count = 0
         for _ in range(self.random.randint(0, self._max_topics)):
             self._create_topic()
+        if not self._has_equal_subscriptions and self.random.random() < 0.5:
+            self.matches = {"a": [], "b": self._some_names(), "c": self._some_names()}
         for _ in range(self.random.randint(0, self._max_members)):
             self._join()
         self._admit()
+
+    @classmethod
+    def large(cls, seed: int) -> RandomGroup:
+        """Return a group whose members, up to 130, have many partitions of few topics."""
+        group = cls(seed, 130, 4)
+        group._max_members = group.random.choice((64, 96, 130))
+        group._max_partitions = 2000
+        group._create_topic()
+        group._create_topic()
+        for _ in range(group.random.randint(group._max_members - 6, group._max_members)):
+            group._join()
+        return group
 
     def change(self) -> None:
         """Change the group at random."""
@@ -86,7 +105,10 @@ class RandomGroup:
 
     @property
     def is_homogeneous(self) -> bool:
-        return len({frozenset(member.names) for member in self.members.values()}) < 2
+        members = self.members.values()
+        return len({frozenset(member.names) for member in members}) < 2 and not any(
+            self.matches.get(member.regex) for member in members
+        )
 
     def partition_counts(self) -> dict[UUID, int]:
         return dict(self.topics.values())
@@ -100,15 +122,19 @@ class RandomGroup:
                 order.remove(event[1:])
         member_ids = order.ordered_keys() + ([self.joining] if self.joining is not None else [])
         specs: dict[str, MemberSpec] = {}
+        subscriptions: dict[tuple[str, ...], tuple[UUID, ...]] = {}
+        """Members with equal subscriptions share a tuple."""
         for member_id in member_ids:
             member = self.members[member_id]
-            names = string_order(member.names, copy_capacity(len(member.names)))
+            names = tuple(subscribed_names(member.names, self.matches.get(member.regex, [])))
+            if names not in subscriptions:
+                subscriptions[names] = tuple(self.topics[name][0] for name in names if name in self.topics)
             specs[member_id] = MemberSpec(
                 member.instance_id,
                 None,
-                tuple(self.topics[name][0] for name in names if name in self.topics),
+                subscriptions[names],
                 len(names),
-                member.target or {},
+                {} if member.target is None else member.target,
             )
         return GroupSpec(specs, self.is_homogeneous)
 
@@ -121,12 +147,14 @@ class RandomGroup:
             "joining": self.joining,
             "racks": RACKS,
             "topics": self.described_topics(),
+            "matches": self.matches,
             "members": [
                 {
                     "id": member_id,
                     "instance": member.instance_id,
                     "rack": None,
                     "names": member.names,
+                    "regex": member.regex,
                     "target": None if member.target is None else as_record(member.target),
                 }
                 for member_id, member in self.members.items()
@@ -142,10 +170,7 @@ class RandomGroup:
     def answer(self, assignor: Assignor) -> tuple[dict[str, Any], TargetAssignment]:
         """Return what Kafka's assignor must answer to the question if it does the same as this one."""
         spec = self.spec()
-        try:
-            target = finished(assignor.assign(spec, self.partition_counts()))
-        except PartitionAssignorError as error:
-            return {"error": str(error)}, {}
+        target = finished(assignor.assign(spec, self.partition_counts()))
         records = [
             [member_id, as_record(assignment)]
             for member_id, assignment in target.items()
@@ -162,10 +187,9 @@ class RandomGroup:
         if member_id in self.members:
             return
         is_static = self.random.random() < 0.2
-        names = self._subscription()
-        self.members[member_id] = Member(
-            f"instance-{self._count * 7919 % 101}-é" if is_static else None, names
-        )
+        instance_id = f"instance-{self._count * 7919 % 10007}-é" if is_static else None
+        regex = self.random.choice(list(self.matches)) if self.matches and self.random.random() < 0.5 else ""
+        self.members[member_id] = Member(instance_id, self._subscription(), regex)
         self.joining = member_id
 
     def _new_id(self) -> str:
@@ -190,6 +214,9 @@ class RandomGroup:
             return next(iter(self.members.values())).names
         names = [*self.topics, "missing", "absent"]
         return self.random.sample(names, self.random.randint(0, len(names)))
+
+    def _some_names(self) -> list[str]:
+        return sorted(self.random.sample(list(self.topics), self.random.randint(0, len(self.topics))))
 
     def _resubscribe(self) -> None:
         if self._has_equal_subscriptions:

@@ -6,7 +6,7 @@ from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from kafka_compat.config.group import ConsumerGroupConfig, ConsumerGroupLimits
 from kafka_compat.groups.consumer.cluster_topics import ClusterTopics, ServerAssignors
-from kafka_compat.groups.consumer.consumer_group import ConsumerGroups
+from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
 from kafka_compat.metadata.cache import MetadataCache, PartitionMetadata, TopicMetadata
 
 

@@ -39,6 +39,7 @@ from kafka_compat.groups.consumer.embedded_protocol import encode_assignment, re
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import MemberState, PartitionEpochs
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, resolved
+from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
 from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record, decode_record, encode_record
 from kafka_compat.groups.requests import (
@@ -94,7 +95,8 @@ class Player:
         assert isinstance(common.topics, ClusterTopics)
         self.metadata.feed.subscribe(common.topics.on_metadata)
         settings = GroupSettings(group_initial_rebalance_delay_ms=0)
-        self.group = Group("g", self.snapshots, settings, self._new_member_id, common, self._now())
+        counts = GroupCounts()
+        self.group = Group("g", self.snapshots, settings, self._new_member_id, common, counts, self._now())
 
     def _new_member_id(self, prefix: str) -> str:
         self._created_ids[prefix] += 1

@@ -27,9 +27,11 @@ class MemberSpec(NamedTuple):
     instance_id: str | None
     rack_id: str | None
     subscribed_topic_ids: "tuple[UUID, ...]"
-    """The existing topics, in the iteration order of Kafka's set of subscribed topic names."""
+    """The existing topics, in the order of `subscribed_names`. To save time, let members with the same
+    subscriptions share one tuple.
+    """
     subscribed_name_count: int
-    """Number of subscribed names, including topics that do not exist. Kafka sizes hash tables with it."""
+    """Length of `subscribed_names`, including topics that do not exist. Kafka sizes hash tables with it."""
     assignment: Assignment
     """The current target assignment."""
 
@@ -43,7 +45,7 @@ class GroupSpec(NamedTuple):
 
 
 class PartitionAssignorError(Exception):
-    """The assignor cannot assign the partitions. The message is Kafka's."""
+    """The assignor cannot assign the partitions."""
 
 
 class Assignor(Protocol):
@@ -53,10 +55,19 @@ class Assignor(Protocol):
     def name(self) -> str: ...
 
     def assign(self, group: GroupSpec, partition_counts: "Mapping[UUID, int]") -> "Steps[TargetAssignment]":
-        """Assign every partition of the subscribed topics to one of the members that subscribe to it.
+        """Assign every partition of the subscribed topics to one of the members that subscribe to it. The
+        caller must not change `group` and `partition_counts` between the steps.
 
         Raises PartitionAssignorError if `partition_counts` lacks a subscribed topic.
         """
+
+
+def partition_count(topic_id: "UUID", partition_counts: "Mapping[UUID, int]") -> int:
+    """Return the number of partitions of a topic. Raises PartitionAssignorError if the topic is unknown."""
+    count = partition_counts.get(topic_id)
+    if count is None:
+        raise PartitionAssignorError(f"Unknown topic {topic_id} in a subscription")
+    return count
 
 
 def same_partitions(one: Assignment, other: Assignment) -> bool:

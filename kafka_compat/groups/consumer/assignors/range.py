@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_compat.groups.consumer.assignors.assignor import (
     GroupSpec,
-    PartitionAssignorError,
     TargetAssignment,
-    same_partitions,
+    partition_count,
 )
 from kafka_compat.groups.consumer.java_order import (
     sized_capacity,
+    sorted_strings,
     string_order_in_steps,
     utf16_key,
     uuid_order,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
+    from kafka_compat.groups.consumer.assignors.assignor import Assignment
     from kafka_compat.long_work import Steps
 
 _STEP_MEMBERS: Final = 100
@@ -37,10 +38,10 @@ class _Topic:
 
     __slots__ = ("_extra", "_partition_count", "_quota", "_start", "subscriber_count", "topic_id")
 
-    def __init__(self, topic_id: UUID, partition_count: int) -> None:
+    def __init__(self, topic_id: UUID, count: int) -> None:
         self.topic_id = topic_id
         self.subscriber_count = 0
-        self._partition_count = partition_count
+        self._partition_count = count
         self._quota = -1
         self._extra = 0
         self._start = 0
@@ -67,69 +68,111 @@ class RangeAssignor:
 
     def assign(self, group: GroupSpec, partition_counts: Mapping[UUID, int]) -> Steps[TargetAssignment]:
         member_ids = _sorted_member_ids(group)
-        topics: dict[int, _Topic] = {}
-        subscriptions: dict[str, list[_Topic]] = {}
+        yield None
+        ranges = _Ranges(group, partition_counts)
         for batch in batched(member_ids, _STEP_MEMBERS):
-            for member_id in batch:
-                if group.is_homogeneous and subscriptions:
-                    subscribed = subscriptions[member_ids[0]]
-                else:
-                    subscribed = _subscribed(group, member_id, topics, partition_counts)
-                for topic in subscribed:
-                    topic.subscriber_count += 1
-                subscriptions[member_id] = subscribed
+            ranges.subscribe(batch)
             yield None
-        target: TargetAssignment = {}
-        topic_ids: list[UUID] = []
-        ordered: list[UUID] = []
-        capacity = 0
         for batch in batched(member_ids, _STEP_MEMBERS):
-            for member_id in batch:
-                spec = group.members[member_id]
-                ranges: dict[int, tuple[int, ...]] = {}
-                assigned: list[UUID] = []
-                for topic in subscriptions[member_id]:
-                    partitions = topic.next_range()
-                    if partitions:
-                        assigned.append(topic.topic_id)
-                        ranges[topic.topic_id.int] = partitions
-                size = len(topics) if group.is_homogeneous else spec.subscribed_name_count
-                if capacity != sized_capacity(size) or assigned != topic_ids:
-                    capacity = sized_capacity(size)
-                    topic_ids = assigned
-                    ordered = uuid_order(topic_ids, capacity)
-                assignment = {topic_id: ranges[topic_id.int] for topic_id in ordered}
-                current = spec.assignment
-                target[member_id] = current if same_partitions(assignment, current) else assignment
+            ranges.assign(batch)
             yield None
         in_record_order = yield from string_order_in_steps(list(group.members))
-        return {member_id: target[member_id] for member_id in in_record_order}
+        return {member_id: ranges.target[member_id] for member_id in in_record_order}
+
+
+class _Ranges:
+    """The ranges of all topics, which are assigned to one member after the other."""
+
+    __slots__ = (
+        "_capacity",
+        "_group",
+        "_ordered",
+        "_partition_counts",
+        "_subscriptions",
+        "_topic_ids",
+        "_topics",
+        "target",
+    )
+
+    def __init__(self, group: GroupSpec, partition_counts: Mapping[UUID, int]) -> None:
+        self._group = group
+        self._partition_counts = partition_counts
+        self._topics: dict[int, _Topic] = {}
+        self._subscriptions: dict[int, list[_Topic]] = {}
+        """The topics of each set of subscriptions, by the identity of the tuple of topic IDs."""
+        self._topic_ids: list[UUID] = []
+        """The topics of the previous member."""
+        self._ordered: list[UUID] = []
+        """The same topics, in the order of the previous member's record."""
+        self._capacity = 0
+        self.target: TargetAssignment = {}
+
+    def subscribe(self, member_ids: list[str]) -> None:
+        """Count the members as subscribers of their topics."""
+        for member_id in member_ids:
+            for topic in self._subscribed(member_id):
+                topic.subscriber_count += 1
+
+    def assign(self, member_ids: list[str]) -> None:
+        """Assign ranges to members, after all members have been counted."""
+        for member_id in member_ids:
+            ranges: dict[int, tuple[int, ...]] = {}
+            topic_ids: list[UUID] = []
+            for topic in self._subscribed(member_id):
+                partitions = topic.next_range()
+                if partitions:
+                    topic_ids.append(topic.topic_id)
+                    ranges[topic.topic_id.int] = partitions
+            spec = self._group.members[member_id]
+            if _is_current(ranges, spec.assignment):
+                self.target[member_id] = spec.assignment
+                continue
+            size = len(self._topics) if self._group.is_homogeneous else spec.subscribed_name_count
+            if topic_ids != self._topic_ids or sized_capacity(size) != self._capacity:
+                self._topic_ids = topic_ids
+                self._capacity = sized_capacity(size)
+                self._ordered = uuid_order(topic_ids, self._capacity)
+            self.target[member_id] = {topic_id: ranges[topic_id.int] for topic_id in self._ordered}
+
+    def _subscribed(self, member_id: str) -> list[_Topic]:
+        topic_ids = self._group.members[member_id].subscribed_topic_ids
+        subscribed = self._subscriptions.get(id(topic_ids))
+        if subscribed is None:
+            if self._group.is_homogeneous and self._subscriptions:
+                subscribed = next(iter(self._subscriptions.values()))
+            else:
+                subscribed = [self._topic(topic_id) for topic_id in topic_ids]
+            self._subscriptions[id(topic_ids)] = subscribed
+        return subscribed
+
+    def _topic(self, topic_id: UUID) -> _Topic:
+        topic = self._topics.get(topic_id.int)
+        if topic is None:
+            count = partition_count(topic_id, self._partition_counts)
+            topic = self._topics[topic_id.int] = _Topic(topic_id, count)
+        return topic
 
 
 def _sorted_member_ids(group: GroupSpec) -> list[str]:
     static: list[tuple[bytes, str]] = []
-    dynamic: list[tuple[bytes, str]] = []
+    dynamic: list[str] = []
     for member_id, spec in group.members.items():
         instance_id = spec.instance_id
         if instance_id is not None:
             static.append((utf16_key(instance_id), member_id))
         else:
-            dynamic.append((utf16_key(member_id), member_id))
+            dynamic.append(member_id)
     static.sort()
-    dynamic.sort()
-    return [member_id for _, member_id in static + dynamic]
+    return [member_id for _, member_id in static] + sorted_strings(dynamic)
 
 
-def _subscribed(
-    group: GroupSpec, member_id: str, topics: dict[int, _Topic], partition_counts: Mapping[UUID, int]
-) -> list[_Topic]:
-    subscribed: list[_Topic] = []
-    for topic_id in group.members[member_id].subscribed_topic_ids:
-        topic = topics.get(topic_id.int)
-        if topic is None:
-            partition_count = partition_counts.get(topic_id)
-            if partition_count is None:
-                raise PartitionAssignorError("Member is subscribed to a non-existent topic")
-            topic = topics[topic_id.int] = _Topic(topic_id, partition_count)
-        subscribed.append(topic)
-    return subscribed
+def _is_current(ranges: dict[int, tuple[int, ...]], current: Assignment) -> bool:
+    if len(ranges) != len(current):
+        return False
+    for topic_id, partitions in current.items():
+        assigned = ranges.get(topic_id.int)
+        if assigned is None or len(assigned) != len(partitions):
+            return False
+        if assigned != partitions and set(assigned) != set(partitions):
+            return False
+    return True

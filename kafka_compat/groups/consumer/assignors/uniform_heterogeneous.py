@@ -19,15 +19,14 @@ from typing import TYPE_CHECKING, Final
 from kafka_compat.groups.consumer.assignors.assignor import (
     GroupSpec,
     MemberSpec,
-    PartitionAssignorError,
     TargetAssignment,
     nothing_assigned,
+    partition_count,
     same_partitions,
 )
 from kafka_compat.groups.consumer.assignors.changed_assignment import AssignmentChanges, packed
 from kafka_compat.groups.consumer.java_order import sized_capacity, string_order_in_steps, uuid_key
 from kafka_compat.long_work import batched
-from kafka_compat.storage.directories.checkpoints import encode_topic_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,10 +45,10 @@ class _Topic:
 
     __slots__ = ("index", "owners", "subscribers", "topic_id")
 
-    def __init__(self, index: int, topic_id: UUID, partition_count: int) -> None:
+    def __init__(self, index: int, topic_id: UUID, count: int) -> None:
         self.index = index
         self.topic_id = topic_id
-        self.owners = [-1] * partition_count
+        self.owners = [-1] * count
         """The member of each partition, or -1."""
         self.subscribers: list[int] = []
 
@@ -141,17 +140,41 @@ class _Balancer:
 
 
 class _Group:
-    """The members of a group by position, their numbers of partitions, and the changes so far."""
+    """The members of a group by position, their topics, and the changes to their assignments."""
 
-    __slots__ = ("changes", "dropped", "sizes", "specs")
+    __slots__ = ("_partition_counts", "_subscriptions", "changes", "dropped", "sizes", "specs", "topics")
 
-    def __init__(self, specs: list[MemberSpec]) -> None:
+    def __init__(self, specs: list[MemberSpec], partition_counts: Mapping[UUID, int]) -> None:
         self.specs = specs
         self.sizes = [0] * len(specs)
+        self.topics: dict[int, _Topic] = {}
         self.changes: dict[int, list[int]] = {}
         """Packed partitions that members get, and complements of those that they lose."""
         self.dropped: dict[int, list[UUID]] = {}
         """Topics to which the members no longer subscribe."""
+        self._partition_counts = partition_counts
+        self._subscriptions: dict[int, dict[int, _Topic]] = {}
+        """The topics of each set of subscriptions, by the identity of the tuple of topic IDs."""
+
+    def subscribe(self, member: int) -> None:
+        for topic in self._subscribed(member).values():
+            topic.subscribers.append(member)
+
+    def keep_current(self, member: int) -> None:
+        """Let the member keep its partitions of the topics to which it subscribes."""
+        assignment = self.specs[member].assignment
+        if not assignment:
+            return
+        subscribed = self._subscribed(member)
+        for topic_id, partitions in assignment.items():
+            topic = subscribed.get(topic_id.int)
+            if topic is None:
+                self.dropped.setdefault(member, []).append(topic_id)
+                continue
+            self.sizes[member] += len(partitions)
+            owners = topic.owners
+            for partition in partitions:
+                owners[partition] = member
 
     def assign(self, topic: _Topic, partition: int, member: int) -> None:
         number = packed(topic.index, partition)
@@ -163,75 +186,56 @@ class _Group:
         self.sizes[member] += 1
         topic.owners[partition] = member
 
+    def _subscribed(self, member: int) -> dict[int, _Topic]:
+        topic_ids = self.specs[member].subscribed_topic_ids
+        subscribed = self._subscriptions.get(id(topic_ids))
+        if subscribed is None:
+            subscribed = {topic_id.int: self._topic(topic_id) for topic_id in topic_ids}
+            self._subscriptions[id(topic_ids)] = subscribed
+        return subscribed
+
+    def _topic(self, topic_id: UUID) -> _Topic:
+        topic = self.topics.get(topic_id.int)
+        if topic is None:
+            count = partition_count(topic_id, self._partition_counts)
+            topic = self.topics[topic_id.int] = _Topic(len(self.topics), topic_id, count)
+        return topic
+
 
 def assign_heterogeneous(group: GroupSpec, partition_counts: Mapping[UUID, int]) -> Steps[TargetAssignment]:
     """Do the work of Kafka's UniformHeterogeneousAssignmentBuilder."""
     member_ids = yield from string_order_in_steps(list(group.members))
-    members = _Group([group.members[member_id] for member_id in member_ids])
-    topics = yield from _subscribed_topics(members.specs, partition_counts)
+    members = _Group([group.members[member_id] for member_id in member_ids], partition_counts)
+    for batch in batched(range(len(member_ids)), _STEP_MEMBERS):
+        for member in batch:
+            members.subscribe(member)
+        yield None
+    topics = list(members.topics.values())
     if not topics:
         return nothing_assigned(group, member_ids)
-    yield from _keep_current(members, topics)
-    ordered = sorted(topics.values(), key=_Topic.sort_key)
+    for batch in batched(range(len(member_ids)), _STEP_MEMBERS):
+        for member in batch:
+            members.keep_current(member)
+        yield None
+    ordered = sorted(topics, key=_Topic.sort_key)
     yield from _assign_remaining(members, ordered)
     yield from _balance(members, [topic for topic in ordered if len(topic.subscribers) > 1])
     changes = AssignmentChanges(
-        [topic.topic_id for topic in topics.values()],
-        [sized_capacity(-(-len(topic.owners) // len(topic.subscribers))) for topic in topics.values()],
+        [topic.topic_id for topic in topics],
+        [sized_capacity(-(-len(topic.owners) // len(topic.subscribers))) for topic in topics],
     )
-    target: TargetAssignment = {}
-    for batch in batched(range(len(member_ids)), _STEP_MEMBERS):
+    target: TargetAssignment = {
+        member_id: spec.assignment for member_id, spec in zip(member_ids, members.specs, strict=True)
+    }
+    for batch in batched(members.changes.keys() | members.dropped.keys(), _STEP_MEMBERS):
         for member in batch:
             current = members.specs[member].assignment
-            dropped = members.dropped.get(member)
-            changed = members.changes.get(member)
-            if dropped is not None or changed is not None:
-                assignment = changes.applied(current, dropped or [], changed or [])
-                target[member_ids[member]] = current if same_partitions(assignment, current) else assignment
-            else:
-                target[member_ids[member]] = current
+            dropped = members.dropped.get(member, [])
+            assignment = changes.applied(current, dropped, members.changes.get(member, []))
+            if not same_partitions(assignment, current):
+                target[member_ids[member]] = assignment
         yield None
     return target
-
-
-def _subscribed_topics(
-    specs: list[MemberSpec], partition_counts: Mapping[UUID, int]
-) -> Steps[dict[int, _Topic]]:
-    """Return the subscribed topics by number."""
-    topics: dict[int, _Topic] = {}
-    for batch in batched(range(len(specs)), _STEP_MEMBERS):
-        for member in batch:
-            for topic_id in specs[member].subscribed_topic_ids:
-                topic = topics.get(topic_id.int)
-                if topic is None:
-                    partition_count = partition_counts.get(topic_id)
-                    if partition_count is None:
-                        raise PartitionAssignorError(
-                            f"Members are subscribed to topic {encode_topic_id(topic_id)} "
-                            "which doesn't exist in the topic metadata."
-                        )
-                    topic = topics[topic_id.int] = _Topic(len(topics), topic_id, partition_count)
-                topic.subscribers.append(member)
-        yield None
-    return topics
-
-
-def _keep_current(members: _Group, topics: dict[int, _Topic]) -> Steps[None]:
-    for batch in batched(range(len(members.specs)), _STEP_MEMBERS):
-        for member in batch:
-            spec = members.specs[member]
-            if not spec.assignment:
-                continue
-            subscribed = {topic_id.int for topic_id in spec.subscribed_topic_ids}
-            for topic_id, partitions in spec.assignment.items():
-                if topic_id.int not in subscribed:
-                    members.dropped.setdefault(member, []).append(topic_id)
-                    continue
-                owners = topics[topic_id.int].owners
-                members.sizes[member] += len(partitions)
-                for partition in partitions:
-                    owners[partition] = member
-        yield None
 
 
 def _assign_remaining(members: _Group, topics: list[_Topic]) -> Steps[None]:

@@ -20,6 +20,7 @@ from kafka_compat.groups.consumer.assignors.assignor import (
     PartitionAssignorError,
     TargetAssignment,
     nothing_assigned,
+    partition_count,
 )
 from kafka_compat.groups.consumer.assignors.changed_assignment import (
     AssignmentChanges,
@@ -34,7 +35,6 @@ from kafka_compat.groups.consumer.java_order import (
     uuid_order,
 )
 from kafka_compat.long_work import batched
-from kafka_compat.storage.directories.checkpoints import encode_topic_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,12 +57,7 @@ class _Topics:
         self.is_assigned: list[list[bool]] = []
         self.partition_count = 0
         for topic_id in topic_ids:
-            count = partition_counts.get(topic_id)
-            if count is None:
-                raise PartitionAssignorError(
-                    f"Members are subscribed to topic {encode_topic_id(topic_id)} "
-                    "which doesn't exist in the topic metadata."
-                )
+            count = partition_count(topic_id, partition_counts)
             self.is_assigned.append([False] * count)
             self.partition_count += count
 
@@ -104,72 +99,83 @@ def assign_homogeneous(group: GroupSpec, partition_counts: Mapping[UUID, int]) -
     if not topic_ids:
         return nothing_assigned(group, member_ids)
     topics = _Topics(topic_ids, partition_counts)
+    assignments = [group.members[member_id].assignment for member_id in member_ids]
     kept_counts: list[int] = []
-    for batch in batched(member_ids, _STEP_MEMBERS):
-        kept_counts += [topics.keep(group.members[member_id].assignment) for member_id in batch]
+    for batch in batched(assignments, _STEP_MEMBERS):
+        kept_counts += [topics.keep(assignment) for assignment in batch]
         yield None
-    quotas = _Quotas(topics, len(member_ids))
-    for batch in batched(member_ids, _STEP_MEMBERS):
-        for member_id in batch:
-            quotas.visit(member_id, group.members[member_id].assignment, kept_counts[quotas.visited_count])
+    quotas = _Quotas(topics, member_ids, assignments, kept_counts)
+    while quotas.visit_next(_STEP_MEMBERS):
         yield None
     quotas.assign_remaining()
     changes = AssignmentChanges(topic_ids, [DEFAULT_CAPACITY] * len(topic_ids))
-    target: TargetAssignment = {}
-    for batch in batched(member_ids, _STEP_MEMBERS):
-        for member_id in batch:
-            assignment = group.members[member_id].assignment
-            changed = quotas.changes.get(member_id)
-            if changed is not None:
-                assignment = changes.applied(assignment, quotas.dropped.get(member_id, []), changed)
-            target[member_id] = assignment
+    target: TargetAssignment = dict(zip(member_ids, assignments, strict=True))
+    yield None
+    for changed_ids in batched(quotas.changes, _STEP_MEMBERS):
+        for member_id in changed_ids:
+            dropped = quotas.dropped.get(member_id, [])
+            target[member_id] = changes.applied(target[member_id], dropped, quotas.changes[member_id])
         yield None
     return target
 
 
 class _Quotas:
-    """The quotas of the members, who are visited one after the other."""
+    """The quotas of the members, which are visited one after the other."""
 
     __slots__ = (
+        "_assignments",
         "_extra_count",
-        "_member_count",
+        "_kept_counts",
+        "_member_ids",
         "_minimum",
         "_topics",
         "_unassigned",
         "_unfilled",
+        "_visited_count",
         "changes",
         "dropped",
-        "visited_count",
     )
 
-    def __init__(self, topics: _Topics, member_count: int) -> None:
+    def __init__(
+        self, topics: _Topics, member_ids: list[str], assignments: list[Assignment], kept_counts: list[int]
+    ) -> None:
+        """`kept_counts` are the results of `_Topics.keep` for the assignments of the members."""
         self._topics = topics
-        self._member_count = member_count
-        self._minimum, self._extra_count = divmod(topics.partition_count, member_count)
+        self._member_ids = member_ids
+        self._assignments = assignments
+        self._kept_counts = kept_counts
+        self._minimum, self._extra_count = divmod(topics.partition_count, len(member_ids))
         self._unassigned = topics.unassigned()
         self._unfilled: list[tuple[str, int]] = []
-        self.visited_count = 0
+        self._visited_count = 0
         self.changes: dict[str, list[int]] = {}
         """Packed partitions that changed members get, and complements of those that they lose."""
         self.dropped: dict[str, list[UUID]] = {}
         """Topics to which the members no longer subscribe."""
 
-    def visit(self, member_id: str, current: Assignment, kept_count: int) -> None:
-        """Let the member keep partitions up to its quota. `kept_count` is the result of `_Topics.keep`."""
-        has_extra = self._extra_count > 0
-        quota = self._minimum + 1 if has_extra else self._minimum
-        if 0 <= kept_count <= quota:
-            quota -= kept_count
-        else:
-            quota = self._revoke(member_id, current, quota)
-        if quota > 0 and has_extra and self._member_count - self.visited_count > self._extra_count:
-            quota -= 1
-            has_extra = False
-        if quota > 0:
-            self._unfilled.append((member_id, quota))
-        if has_extra:
-            self._extra_count -= 1
-        self.visited_count += 1
+    def visit_next(self, count: int) -> bool:
+        """Let the next members keep their partitions up to their quotas. Return False if there are none."""
+        start = self._visited_count
+        member_count = len(self._member_ids)
+        if start == member_count:
+            return False
+        for index in range(start, min(start + count, member_count)):
+            has_extra = self._extra_count > 0
+            quota = self._minimum + 1 if has_extra else self._minimum
+            kept_count = self._kept_counts[index]
+            if 0 <= kept_count <= quota:
+                quota -= kept_count
+            else:
+                quota = self._revoke(self._member_ids[index], self._assignments[index], quota)
+            if quota > 0 and has_extra and member_count - index > self._extra_count:
+                quota -= 1
+                has_extra = False
+            if quota > 0:
+                self._unfilled.append((self._member_ids[index], quota))
+            if has_extra:
+                self._extra_count -= 1
+        self._visited_count = min(start + count, member_count)
+        return True
 
     def _revoke(self, member_id: str, current: Assignment, quota: int) -> int:
         """Revoke unsubscribed topics, and partitions above the quota. Return the unused part of the quota."""
@@ -198,4 +204,4 @@ class _Quotas:
             self.changes.setdefault(member_id, []).extend(self._unassigned[start:end])
             start = end
         if start < len(self._unassigned):
-            raise PartitionAssignorError("Partitions were left unassigned")
+            raise PartitionAssignorError("Some partitions have no member")
