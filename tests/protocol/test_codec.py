@@ -235,6 +235,8 @@ def fetch_response(*records: Any) -> FetchResponse:
 
 def test_a_null_struct_in_a_tagged_field_is_encoded_as_by_apache_kafka() -> None:
     member = ConsumerGroupMemberMetadataValue(
+        instance_id=None,
+        rack_id=None,
         client_id="conformance",
         client_host="/127.0.0.1",
         subscribed_topic_names=["topic"],
