@@ -107,11 +107,7 @@ def test_names_of_topics_require_describe(server: Server) -> None:
         answer = world.join(world.guest, group, member_epoch=epoch)
         assert answer["error_code"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         assert (answer["error_message"], answer["member_id"]) == (None, None)
-    silent: dict[str, Any] = {
-        "subscribed_topic_names": None,
-        "rebalance_timeout_ms": -1,
-        "topic_partitions": None,
-    }
+    silent: Plain = {"subscribed_topic_names": None, "rebalance_timeout_ms": -1, "topic_partitions": None}
     assert world.join(world.guest, member_epoch=2, **silent)["error_code"] == 0
     (described,) = world.describe()
     assert described["error_code"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
