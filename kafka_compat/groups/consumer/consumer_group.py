@@ -420,7 +420,7 @@ class ConsumerGroup:
             del members[replaced.member_id]
             targets[member.member_id] = targets.pop(replaced.member_id, {})
         members[member.member_id] = member
-        computed = self.common.assign(self._assignor_after(former, member), members, targets, self._names_of)
+        computed = self.common.assign(self._assignor_after(former, member), members, targets, self._matched)
         for member_id, assignment in computed.items():
             stored = targets.get(member_id)
             if stored is None or not same_partitions(stored, assignment):
@@ -434,15 +434,17 @@ class ConsumerGroup:
         preferred = votes.preferred_after(former.server_assignor, updated.server_assignor)
         return preferred or self.common.limits.assignors[0]
 
-    def _names_of(self, member: Member) -> frozenset[str]:
-        """Return all topics to which a member subscribes."""
-        resolved = self.state.regexes.current.get(member.topic_regex)
-        return frozenset(member.topic_names).union(() if resolved is None else resolved.topics)
+    def _matched(self, regex: str) -> frozenset[str]:
+        """Return the topics that match a regular expression, as far as they are known."""
+        resolved = self.state.regexes.current.get(regex)
+        return frozenset() if resolved is None else resolved.topics
 
     def _topic_ids(self, member: Member) -> "set[UUID]":
         return {
             topic_id
-            for topic_id in map(self._topics.topic_id, self._names_of(member))
+            for topic_id in map(
+                self._topics.topic_id, self._matched(member.topic_regex).union(member.topic_names)
+            )
             if topic_id is not None
         }
 

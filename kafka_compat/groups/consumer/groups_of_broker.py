@@ -44,10 +44,10 @@ class Assign(Protocol):
         assignor: str,
         members: "Mapping[str, Member]",
         targets: "Mapping[str, Assignment]",
-        names_of: "Callable[[Member], frozenset[str]]",
+        matched: "Callable[[str], frozenset[str]]",
     ) -> "TargetAssignment":
         """Return the target assignment of a group, in the order of its records. `targets` is the former
-        assignment, and `names_of` returns all topics to which a member subscribes.
+        assignment, and `matched` returns the topics that match a regular expression ("": none).
         """
 
 
