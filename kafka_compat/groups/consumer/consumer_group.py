@@ -440,13 +440,8 @@ class ConsumerGroup:
         return frozenset() if resolved is None else resolved.topics
 
     def _topic_ids(self, member: Member) -> "set[UUID]":
-        return {
-            topic_id
-            for topic_id in map(
-                self._topics.topic_id, self._matched(member.topic_regex).union(member.topic_names)
-            )
-            if topic_id is not None
-        }
+        names = self._matched(member.topic_regex).union(member.topic_names)
+        return {topic_id for topic_id in map(self._topics.topic_id, names) if topic_id is not None}
 
     def _leave(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, Write]:
         if request.instance_id is None:
