@@ -263,8 +263,8 @@ BROKEN_BUILDS = (
     BrokenBuild(
         "a heartbeat is answered before its records are committed",
         "kafka_compat/groups/consumer/consumer_group.py",
-        "        self._outbox.respond_when_committed(waiter, result, _failed)\n",
-        "        self._outbox.respond(waiter, result)\n",
+        "        self.outbox.respond_when_committed(waiter, result, _failed)\n",
+        "        self.outbox.respond(waiter, result)\n",
         CONSUMER_GROUPS,
     ),
     BrokenBuild(
@@ -284,7 +284,7 @@ BROKEN_BUILDS = (
     BrokenBuild(
         "the session of a member ends only after a restart",
         "kafka_compat/groups/consumer/consumer_group.py",
-        "        self._start_session(member.member_id, now)\n        if not has_moved:",
+        "        self.start_session(member, now)\n        if not has_moved:",
         "        if not has_moved:",
         CONSUMER_GROUP_TRANSCRIPTS,
     ),
@@ -300,6 +300,35 @@ BROKEN_BUILDS = (
         "kafka_compat/groups/consumer/consumer_group.py",
         "        target = self.state.targets.current.get(member.member_id, {})\n        records.append",
         "        target = {}\n        returned = returned._replace(assigned={})\n        records.append",
+        CONSUMER_GROUP_TRANSCRIPTS,
+    ),
+    BrokenBuild(
+        "a group is converted although its new records are not stored",
+        "kafka_compat/groups/group.py",
+        "        self._consumer_group(state, Timers()).heartbeat(request, waiter, now, replaced)\n",
+        "        self._consumer_group(state, Timers()).heartbeat(request, waiter, now, replaced)\n"
+        "        self.rebalance.reset(now)\n",
+        CONSUMER_GROUP_TRANSCRIPTS,
+    ),
+    BrokenBuild(
+        "a converted group remembers the classic members",
+        "kafka_compat/groups/group.py",
+        "        self.rebalance.reset(now)\n        self.consumer.start_sessions(now)\n",
+        "        self.consumer.start_sessions(now)\n",
+        CONSUMER_GROUP_TRANSCRIPTS,
+    ),
+    BrokenBuild(
+        "classic members lose their partitions when their group is converted",
+        "kafka_compat/groups/consumer/conversion.py",
+        "        if member.has_assignment:\n",
+        "        if False:\n",
+        CONSUMER_GROUP_TRANSCRIPTS,
+    ),
+    BrokenBuild(
+        "a classic member of a consumer group may go on without SyncGroup",
+        "kafka_compat/groups/consumer/classic_members.py",
+        "        self._timers.set(timer, now.timer_ms + member.rebalance_timeout_ms)\n\n    def sync",
+        "\n    def sync",
         CONSUMER_GROUP_TRANSCRIPTS,
     ),
     BrokenBuild(
