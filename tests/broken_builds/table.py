@@ -303,6 +303,35 @@ BROKEN_BUILDS = (
         CONSUMER_GROUP_TRANSCRIPTS,
     ),
     BrokenBuild(
+        "a group is converted although its new records are not stored",
+        "kafka_compat/groups/group.py",
+        "        self._consumer_group(state, Timers()).heartbeat(request, waiter, now, replaced)\n",
+        "        self._consumer_group(state, Timers()).heartbeat(request, waiter, now, replaced)\n"
+        "        self.rebalance.reset(now)\n",
+        CONSUMER_GROUP_TRANSCRIPTS,
+    ),
+    BrokenBuild(
+        "a converted group remembers the classic members",
+        "kafka_compat/groups/group.py",
+        "        self.rebalance.reset(now)\n        self.consumer.start_sessions(now)\n",
+        "        self.consumer.start_sessions(now)\n",
+        CONSUMER_GROUP_TRANSCRIPTS,
+    ),
+    BrokenBuild(
+        "classic members lose their partitions when their group is converted",
+        "kafka_compat/groups/consumer/conversion.py",
+        "        if member.has_assignment:\n",
+        "        if False:\n",
+        CONSUMER_GROUP_TRANSCRIPTS,
+    ),
+    BrokenBuild(
+        "a classic member of a consumer group may go on without SyncGroup",
+        "kafka_compat/groups/consumer/classic_members.py",
+        "        self._timers.set(timer, now.timer_ms + member.rebalance_timeout_ms)\n\n    def sync",
+        "\n    def sync",
+        CONSUMER_GROUP_TRANSCRIPTS,
+    ),
+    BrokenBuild(
         "the assignment interval is ignored",
         "kafka_compat/groups/consumer/consumer_group.py",
         "(known.timestamp_ms and now.wall_ms < due_ms)",

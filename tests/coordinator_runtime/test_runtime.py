@@ -11,12 +11,15 @@ from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch
 from kafka_compat.coordinator_runtime.runtime import SPLIT_RECORDS
 from kafka_compat.coordinator_runtime.timers import Timers
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.groups.consumer.embedded_protocol import encode_assignment
+from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.coordinator import GroupCoordinator
+from kafka_compat.groups.rebalance import STABLE
 from kafka_compat.groups.records import OffsetRecord, encode_record
-from kafka_compat.groups.requests import Commit
+from kafka_compat.groups.requests import Commit, JoinResult
 from tests.coordinator_runtime.group_coordinator import RETENTION_MS, coordinator_of
 from tests.coordinator_runtime.replicated_log import ReplicatedLog
-from tests.groups.memory import ManualScheduler, ManualTimer, join_request, position
+from tests.groups.memory import ManualScheduler, ManualTimer, join_request, position, sync_request
 from tests.support.steps import result_of
 
 PARTITION = ("topic", 0)
@@ -63,6 +66,51 @@ def test_responses_to_appends_committed_together_are_sent_in_order(
     assert (answers, committed(coordinator)) == ([ErrorCode.NONE], 1)
     log.replicate(1)
     assert (answers, committed(coordinator)) == ([ErrorCode.NONE] * 2, 2)
+
+
+@pytest.fixture
+def classic_group(
+    coordinator: GroupCoordinator, log: ReplicatedLog, scheduler: ManualScheduler
+) -> JoinResult:
+    """A stable classic group of one member."""
+    joined: list[JoinResult] = []
+    coordinator.join("g", join_request(requires_known_member_id=False), joined.append)
+    scheduler.advance()
+    assignments = {joined[0].member_id: encode_assignment({"topic": (0, 1)}, b"\0\1")}
+    coordinator.sync("g", sync_request(joined[0].member_id, 1, assignments), lambda result: None)
+    log.replicate(1)
+    return joined[0]
+
+
+def convert(coordinator: GroupCoordinator) -> list[HeartbeatResult]:
+    """Let a member of the consumer protocol join the group."""
+    answers: list[HeartbeatResult] = []
+    heartbeat = Heartbeat(
+        "new", 0, "client", "/127.0.0.1", rebalance_timeout_ms=1_000, topic_names=("topic",), owned={}
+    )
+    coordinator.consumer_heartbeat("g", heartbeat, answers.append)
+    return answers
+
+
+def test_state_outside_of_the_log_changes_when_the_records_are_appended(
+    coordinator: GroupCoordinator, log: ReplicatedLog, classic_group: JoinResult
+) -> None:
+    answers = convert(coordinator)
+    assert not answers
+    error = coordinator.heartbeat("g", 1, classic_group.member_id, None)
+    assert error is ErrorCode.REBALANCE_IN_PROGRESS
+    log.replicate(1_000)
+    assert [answer.error for answer in answers] == [ErrorCode.NONE]
+
+
+def test_state_outside_of_the_log_does_not_change_if_the_append_is_rejected(
+    coordinator: GroupCoordinator, log: ReplicatedLog, classic_group: JoinResult
+) -> None:
+    log.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert [answer.error for answer in convert(coordinator)] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert coordinator.heartbeat("g", 1, classic_group.member_id, None) is ErrorCode.NONE
+    _, described = coordinator.describe_group("g")
+    assert described is not None and described.state is STABLE
 
 
 def test_an_append_that_timed_out_takes_effect_when_it_is_committed(
