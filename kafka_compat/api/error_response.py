@@ -78,6 +78,9 @@ _INDEX = {"partition_index": ITSELF}
 _RESOURCE = {"resource_type": "resource_type", "resource_name": "resource_name"}
 _NO_RECORDS = b""
 _TOPICS_OF_INDEXED = Echo("topics", "topics", _NAMED, Echo("partitions", "partitions", _INDEXED))
+_TOPICS_WITH_IDS = Echo(
+    "topics", "topics", {"name": "name", "topic_id": "topic_id"}, Echo("partitions", "partitions", _INDEXED)
+)
 
 ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
     ApiKey.PRODUCE: (
@@ -104,7 +107,7 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
     ),
     ApiKey.LIST_OFFSETS: (_TOPICS_OF_INDEXED,),
     ApiKey.METADATA: (Echo("topics", "topics", {"name": "name", "topic_id": "topic_id"}),),
-    ApiKey.OFFSET_COMMIT: (_TOPICS_OF_INDEXED,),
+    ApiKey.OFFSET_COMMIT: (_TOPICS_WITH_IDS,),
     ApiKey.OFFSET_FETCH: (
         Echo(
             "topics",
@@ -157,12 +160,13 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
             Echo("topics", "topics", _NAMED, Echo("partitions", "partition_indexes", _INDEX)),
         ),
     ),
-    ApiKey.TXN_OFFSET_COMMIT: (_TOPICS_OF_INDEXED,),
+    ApiKey.TXN_OFFSET_COMMIT: (_TOPICS_WITH_IDS,),
     ApiKey.CREATE_ACLS: (Echo("results", "creations"),),
     ApiKey.DELETE_ACLS: (Echo("filter_results", "filters"),),
     ApiKey.DESCRIBE_CONFIGS: (Echo("results", "resources", _RESOURCE),),
     ApiKey.ALTER_CONFIGS: (Echo("responses", "resources", _RESOURCE),),
     ApiKey.CREATE_PARTITIONS: (Echo("results", "topics", _NAMED),),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: (Echo("groups", "group_ids", {"group_id": ITSELF}),),
     ApiKey.DELETE_GROUPS: (Echo("results", "groups_names", {"group_id": ITSELF}),),
     ApiKey.ELECT_LEADERS: (
         Echo(
@@ -234,7 +238,14 @@ _WITH_STANDARD_MESSAGE = frozenset(
 """APIs that always send the error code's standard message, without details."""
 
 _WITHOUT_MESSAGE = frozenset(
-    (ApiKey.DELETE_TOPICS, ApiKey.DELETE_GROUPS, ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_GROUPS)
+    (
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.DELETE_GROUPS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.DESCRIBE_PRODUCERS,
+    )
 )
 
 _WITHOUT_STANDARD_MESSAGE = frozenset(
