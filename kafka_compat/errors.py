@@ -1,6 +1,6 @@
 """Kafka's error codes (up to 4.1), and exceptions for client errors and failed startups."""
 
-from enum import IntEnum
+from kafka_compat.int_enum import IntEnum
 
 
 class ErrorCode(IntEnum):

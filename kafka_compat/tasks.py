@@ -2,8 +2,8 @@
 
 Rules
 1. A failure of a task is logged with its name, immediately rather than when the task is garbage collected.
-2. The reaction depends on the task: LOG only logs the failure, RESTART runs the work again after a pause that
-   doubles with each failure. CannotGoOn always stops the broker.
+2. A task that restarts runs its work again after a pause that doubles with each failure. Other tasks end.
+   CannotGoOn always stops the broker.
 3. Closing an owner cancels its tasks, the youngest first, and waits for each before canceling the next. After
    that, no task can be started.
 """
@@ -11,7 +11,6 @@ Rules
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from enum import Enum, auto
 from typing import TypeVar
 
 log = logging.getLogger(__name__)
@@ -25,13 +24,6 @@ RESTART_S_MIN = 0.1
 RESTART_S_MAX = 10.0
 CALM_S = 60.0
 """If the work fails after running for at least this many seconds, it restarts after the minimum pause."""
-
-
-class OnFailure(Enum):
-    """The reaction to a failure of a task (rule 2)."""
-
-    LOG = auto()
-    RESTART = auto()
 
 
 class CannotGoOn(Exception):
@@ -88,14 +80,14 @@ class Tasks:
     def __len__(self) -> int:
         return len(self._running)
 
-    def spawn(self, name: str, work: Work, on_failure: OnFailure = OnFailure.LOG) -> Background:
+    def spawn(self, name: str, work: Work, *, restarts: bool = False) -> Background:
         """Run `work` in the background. `name` appears in the log, for example "fetching from broker 2".
 
-        With RESTART, `work` may be called again, so it must determine where to continue.
+        With `restarts`, `work` may be called again, so it must determine where to continue.
         """
         if self.closed:
             raise RuntimeError(f"{name}: its owner is closed")
-        task = asyncio.get_running_loop().create_task(self._run(name, work, on_failure), name=name)
+        task = asyncio.get_running_loop().create_task(self._run(name, work, restarts), name=name)
         background = Background(name, task)
         self._running[background] = None
         task.add_done_callback(lambda _: self._ended(background))
@@ -117,7 +109,7 @@ class Tasks:
         for background in reversed(list(self._running)):
             await background.stop()
 
-    async def _run(self, name: str, work: Work, on_failure: OnFailure) -> None:
+    async def _run(self, name: str, work: Work, restarts: bool) -> None:
         loop = asyncio.get_running_loop()
         pause_s = RESTART_S_MIN
         while True:
@@ -130,7 +122,7 @@ class Tasks:
                 self._end_broker()
                 return
             except Exception:
-                if on_failure is OnFailure.LOG:
+                if not restarts:
                     log.exception('Task "%s" failed', name)
                     return
                 if loop.time() - began_s >= CALM_S:

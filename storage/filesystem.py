@@ -156,6 +156,15 @@ class OsFile:
         return self.fd
 
 
+class UnsyncedFile(OsFile):
+    """A file that may be lost if the machine crashes."""
+
+    __slots__ = ()
+
+    def sync(self) -> None:
+        """Do nothing."""
+
+
 class OsFileLock:
     """A lock that belongs to a descriptor, so that it also excludes other brokers in the same process."""
 
@@ -171,11 +180,17 @@ class OsFileLock:
 class RealFilesystem:
     """The file system of this machine."""
 
+    def __init__(self, *, syncs: bool = True) -> None:
+        """Without `syncs`, nothing is durable: files survive the process, but not a crash of the machine."""
+        self._syncs = syncs
+        self._file = OsFile if syncs else UnsyncedFile
+
     def open(self, path: str) -> OsFile:
-        return OsFile(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC))
+        return self._file(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC))
 
     def create(self, path: str) -> OsFile:
-        return OsFile(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644))
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        return self._file(os.open(path, flags, 0o644))
 
     def read_file(self, path: str) -> bytes:
         with open(path, "rb", buffering=0) as file:
@@ -199,7 +214,7 @@ class RealFilesystem:
         try:
             with open(temporary, "xb", buffering=0) as file:
                 _write_fully(file.fileno(), content)
-                os.fsync(file.fileno())
+                self._fsync(file.fileno())
             os.replace(temporary, path)
         except OSError:
             with contextlib.suppress(OSError):
@@ -207,17 +222,21 @@ class RealFilesystem:
             raise
         self.sync_directory(os.path.dirname(path))
 
+    def _fsync(self, fd: int) -> None:
+        if self._syncs:
+            os.fsync(fd)
+
     def sync_file(self, path: str) -> None:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            self._fsync(fd)
         finally:
             os.close(fd)
 
     def sync_directory(self, path: str) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            self._fsync(fd)
         finally:
             os.close(fd)
 
@@ -244,7 +263,7 @@ class RealFilesystem:
             with open(path, "rb", buffering=0) as source, open(temporary, "xb", buffering=0) as target:
                 _copy(source.fileno(), target.fileno())
                 os.utime(target.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
-                os.fsync(target.fileno())
+                self._fsync(target.fileno())
             os.replace(temporary, path)
         except OSError:
             with contextlib.suppress(OSError):

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from kafka_compat.tasks import RESTART_S_MAX, RESTART_S_MIN, CannotGoOn, OnFailure, Tasks
+from kafka_compat.tasks import RESTART_S_MAX, RESTART_S_MIN, CannotGoOn, Tasks
 
 
 class Pauses:
@@ -39,7 +39,7 @@ async def test_restarted_tasks_run_again_after_growing_delays() -> None:
         for _ in failures:
             raise OSError
 
-    await Tasks(sleep=pauses).spawn("pumping", work, OnFailure.RESTART).wait()
+    await Tasks(sleep=pauses).spawn("pumping", work, restarts=True).wait()
     assert pauses.taken_s[:3] == [RESTART_S_MIN, 2 * RESTART_S_MIN, 4 * RESTART_S_MIN]
     assert pauses.taken_s[-1] == RESTART_S_MAX
     assert len(pauses.taken_s) == 9
@@ -52,7 +52,7 @@ async def test_a_fatal_failure_stops_the_broker(caplog: pytest.LogCaptureFixture
         raise CannotGoOn("/feature has features that nobody knows")
 
     tasks = Tasks(lambda: ended.append(True))
-    await tasks.spawn("following", work, OnFailure.RESTART).wait()
+    await tasks.spawn("following", work, restarts=True).wait()
     assert ended == [True]
     assert [record.levelno for record in caplog.records] == [logging.CRITICAL]
 
@@ -69,7 +69,7 @@ async def test_closing_cancels_the_most_recent_tasks_first() -> None:
             ends.append(name)
 
     for name in ("first", "second", "third"):
-        tasks.spawn(name, lambda name=name: work(name), OnFailure.RESTART)  # type: ignore[misc]
+        tasks.spawn(name, lambda name=name: work(name), restarts=True)  # type: ignore[misc]
     await asyncio.sleep(0)  # the tasks begin
     await tasks.close()
     assert ends == ["third", "second", "first"]

@@ -14,7 +14,7 @@ from typing import Final
 
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, SessionState
-from kafka_compat.tasks import OnFailure, Tasks
+from kafka_compat.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class Following:
     async def start(self) -> None:
         """Read all nodes, and then process changes in the background. Raises MetadataStoreError."""
         await self._begin()
-        self._tasks.spawn(f"watching {self._what}", self._follow, OnFailure.RESTART)
+        self._tasks.spawn(f"watching {self._what}", self._follow, restarts=True)
 
     async def _follow(self) -> None:
         while True:

@@ -50,8 +50,10 @@ class JournalFull(OSError):
 class Journal:
     """One journal file. `open` reads the file, and `append` returns when the lines are on disk."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, syncs: bool = True) -> None:
+        """Without `syncs`, changes survive the process, but not a crash of the machine."""
         self.path = path
+        self._syncs = syncs
         self._file = -1
         self._snapshot_bytes = 0
         self._bytes = 0
@@ -83,7 +85,7 @@ class Journal:
                 data[self._bytes :].decode(errors="replace").rstrip("\n"),
             )
             os.ftruncate(self._file, self._bytes)
-            os.fsync(self._file)
+            self._fsync(self._file)
         return tree
 
     def append(self, lines: bytes) -> None:
@@ -98,8 +100,12 @@ class Journal:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise JournalFull(error.errno, os.strerror(error.errno), self.path) from error
             raise
-        os.fsync(self._file)
+        self._fsync(self._file)
         self._bytes += len(lines)
+
+    def _fsync(self, file: int) -> None:
+        if self._syncs:
+            os.fsync(file)
 
     @property
     def wants_compaction(self) -> bool:
@@ -117,14 +123,14 @@ class Journal:
             while view:
                 written_bytes = os.write(file, view)
                 view = view[written_bytes:]
-            os.fsync(file)
+            self._fsync(file)
             os.replace(temporary, self.path)
         except OSError:
             os.close(file)
             raise
         directory = os.open(os.path.dirname(os.path.abspath(self.path)), os.O_RDONLY)
         try:
-            os.fsync(directory)
+            self._fsync(directory)
         finally:
             os.close(directory)
         self.close()

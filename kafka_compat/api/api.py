@@ -11,7 +11,7 @@ from kafka_compat.api.codec_thread import ELEMENTS_MAX, ELEMENTS_ON_LOOP_MAX
 from kafka_compat.api.error_codes import Codes
 from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.buffers import TooLong
+from kafka_compat.protocol.buffers import TooLong, size_of
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.encoded_array import EncodedArray
 from kafka_compat.protocol.headers import flexible_from, has_flexible_response_header
@@ -91,7 +91,6 @@ class Api:
         "first_flexible_version",
         "handler",
         "has_short_header",
-        "has_slices",
         "has_topics",
         "is_watched",
         "key",
@@ -122,15 +121,13 @@ class Api:
         ]
         self.request_class = messages.request_class(key)
         self.response_class: type = messages.response_class(key)
-        self.has_slices = key is ApiKey.FETCH
         self.has_topics = key is ApiKey.METADATA
         """Whether `topics` in a response may be an EncodedArray."""
         versions = range(max_version + 1)
-        framers = codec.native_codecs(self.response_class, "FRAMERS")
         self._decoders: list[Any] = [None for _ in versions]
         """Decoders of small requests, indexed by version, or None before the first request."""
-        self._framers: list[Any] = [framers.get((self.response_class, version)) for version in versions]
-        """Native encoders of frames, indexed by version, or None."""
+        self._framers: list[Any] = [None for _ in versions]
+        """Encoders of frames, indexed by version, or None before the first response."""
         self.is_watched = is_watched
         self.requests = [Requests(is_watched) for _ in range(max_version + 1)]
         """Request counters, indexed by version."""
@@ -191,42 +188,33 @@ class Api:
         """Encode a response as the parts of a frame, and count its error codes if metrics are enabled. Raises
         TooLong if encoding would block the event loop; the caller must then use `encode_long`.
         """
-        parts: list[Part] = []
-        known = self._repeated_frames.get(id(response)) if self._repeated_frames else None
         framer = self._framers[version]
+        if framer is None:
+            framer = self._framers[version] = codec.framer(self.response_class, version)
+        known = self._repeated_frames.get(id(response)) if self._repeated_frames else None
+        parts: list[Part]
         if known:
             parts = [known[:SIZE_BYTES] + _INT.pack(correlation_id) + known[_CORRELATION_ID_END:]]
         elif self.has_topics and isinstance(response.topics, EncodedArray):
-            parts = self._around(version, correlation_id, response, response.topics)
-        elif framer is not None:
+            parts = self._around(
+                version, framer(response, correlation_id, codec.UNBOUNDED)[0], response.topics
+            )
+        else:
             try:
                 parts = framer(response, correlation_id, ELEMENTS_ON_LOOP_MAX)
-            except (ValueError, OverflowError):
-                parts = []  # The code below fails as well, and its error contains the reason.
-        if not parts:
-            if self.has_slices:
-                encoded = codec.encode_parts(response, version, ELEMENTS_ON_LOOP_MAX)
-                parts = self._frame(version, correlation_id, encoded)
-            else:
-                start = self._frame_starts[version]
-                body = codec.encode(response, version, ELEMENTS_ON_LOOP_MAX)
-                parts = [start.pack(start.size - SIZE_BYTES + len(body), correlation_id) + body]
+            except codec.ENCODING_ERRORS:
+                # `codec.encode_long` fails as well, and its error contains the reason.
+                parts = self._frame(version, correlation_id, codec.encode_long(response, version))
         if known == b"":
             self._repeated_frames[id(response)] = b"".join(cast("list[bytes]", parts))
         if self.is_watched:
             self.codes.count(response)
         return parts
 
-    def _around(self, version: int, correlation_id: int, response: Any, topics: EncodedArray) -> list[Part]:
-        """Encode a response around its topics, which are already encoded."""
-        start, framer = self._frame_starts[version], self._framers[version]
-        frame: bytes = (
-            start.pack(0, correlation_id) + codec.encode(response, version)
-            if framer is None
-            else framer(response, correlation_id, codec.UNBOUNDED)[0]
-        )
+    def _around(self, version: int, frame: bytes, topics: EncodedArray) -> list[Part]:
+        """Insert topics, which are already encoded, into the frame of a response without topics."""
         end = len(frame) - topics.end_bytes
-        count_bytes = 1 if start is _FLEXIBLE_START else _INT.size
+        count_bytes = 1 if self._frame_starts[version] is _FLEXIBLE_START else _INT.size
         parts = [frame[SIZE_BYTES : end - count_bytes], *topics.parts, frame[end:]]
         return [_INT.pack(sum(map(len, parts))), *parts]
 
@@ -239,5 +227,5 @@ class Api:
 
     def _frame(self, version: int, correlation_id: int, parts: Sequence[Any]) -> list[Part]:
         start = self._frame_starts[version]
-        size_bytes = start.size - SIZE_BYTES + codec.parts_size_bytes(parts)
+        size_bytes = start.size - SIZE_BYTES + sum(map(size_of, parts))
         return [start.pack(size_bytes, correlation_id), *parts]

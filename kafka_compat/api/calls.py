@@ -81,38 +81,38 @@ class Calls:
         self._all = Stages(handle, quota, sent, accounts, self._all.middleware)
         self.stages = self._all if self._all.any else None
 
+    def context(self, api: Api, caller: Caller, version: int, is_kept: bool = True) -> RequestContext:
+        """Return the context of a request. `is_kept` is false if its bytes do not live as long as it does."""
+        return RequestContext(self._services, caller, api, version, is_kept)
+
     def serve(
         self,
-        api: Api,
-        caller: Caller,
-        version: int,
+        ctx: RequestContext,
         request: Any,
         size_bytes: int = 0,
         arrived_s: float = 0.0,
         began_s: float = 0.0,
-        is_kept: bool = True,
     ) -> Any:
         """Serve a request. Return its response, None if it expects no response, or a Deferred.
 
-        `version` must be served by the API. Raises HungUp if the caller must be disconnected without a
-        response.
+        The API must serve the version. Requests may share `ctx` unless its `is_kept` is false. Raises HungUp
+        if the caller must be disconnected without a response.
 
         If the Deferred has a `sent` callback, the caller must call it when the response is sent. The
         remaining arguments describe a request that arrived in a frame: its size without the length prefix,
-        the times when it arrived and when serving began (see StagedContext), and whether its bytes live as
-        long as the request.
+        and the times when it arrived and when serving began (see StagedContext).
         """
-        requests = api.requests[version]
+        api = ctx.api
+        requests = api.requests[ctx.api_version]
         requests.count += 1
         if self.stages is not None or requests.count == requests.next_timed:
-            staged = StagedContext(self._services, caller, api, version, is_kept)
+            staged = StagedContext(self._services, ctx.caller, api, ctx.api_version, ctx.is_kept)
             timed = None
             if requests.count == requests.next_timed:
                 requests.timed()
                 timed = self.counts.timed
             staged.begin(request, self.stages or self._all, size_bytes, arrived_s, began_s, timed)
             return self._staged(staged, request)
-        ctx = RequestContext(self._services, caller, api, version, is_kept)
         try:
             response = api.handler(ctx, request)
             if type(response) is api.response_class:
@@ -132,7 +132,7 @@ class Calls:
         # Encode the request, because the quota counts the size of the encoded request.
         is_measured = stages is not None and stages.quota is not None
         size_bytes = len(codec.encode(request, version)) if is_measured else 0
-        result = self.serve(api, caller, version, request, size_bytes)
+        result = self.serve(self.context(api, caller, version), request, size_bytes)
         response = result
         if isinstance(result, Deferred):
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -164,12 +164,12 @@ class Calls:
         return ctx.returned(result)
 
     def _handle_untimed(self, ctx: RequestContext, request: Any) -> Any:
-        return self._handled(ctx, request, ctx._api.handler)
+        return self._handled(ctx, request, ctx.api.handler)
 
     def _handle_timed(self, ctx: RequestContext, request: Any) -> Any:
         from kafka_compat.api.busy_time import timed
 
-        return self._handled(ctx, request, partial(timed, ctx._api.handler))
+        return self._handled(ctx, request, partial(timed, ctx.api.handler))
 
     def _handled(self, ctx: RequestContext, request: Any, handler: Callable[..., Any]) -> Any:
         try:
@@ -239,8 +239,8 @@ class Calls:
                 deferred.complete(response)
 
     def _error_response(self, ctx: RequestContext, request: Any, error: Exception) -> Any:
-        failure = as_kafka_error(error, f"{ctx._api.key.name} v{ctx.api_version} from {ctx.client_host}")
-        return ctx._api.error_response(ctx.api_version, request, failure)
+        failure = as_kafka_error(error, f"{ctx.api.key.name} v{ctx.api_version} from {ctx.client_host}")
+        return ctx.api.error_response(ctx.api_version, request, failure)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

@@ -122,6 +122,7 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
         Echo("coordinators", "coordinator_keys", {"key": ITSELF}, unlike={"node_id": -1, "port": -1}, low=4),
     ),
     ApiKey.DESCRIBE_GROUPS: (Echo("groups", "groups", {"group_id": ITSELF}),),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: (Echo("groups", "group_ids", {"group_id": ITSELF}),),
     ApiKey.CREATE_TOPICS: (Echo("topics", "topics", _NAMED),),
     ApiKey.DELETE_TOPICS: (
         Echo("responses", "topic_names", {"name": ITSELF}, high=5),

@@ -34,9 +34,11 @@ if TYPE_CHECKING:
 
 
 class RequestContext:
-    """The caller of a request, data about its connection, and the services for its handler."""
+    """The caller of a request, its connection, and the services for its handler. Requests without stages may
+    share a context.
+    """
 
-    __slots__ = ("_api", "api_version", "caller", "is_kept", "services")
+    __slots__ = ("api", "api_version", "caller", "is_kept", "services")
 
     def __init__(self, services: Services, caller: Caller, api: Api, api_version: int, is_kept: bool) -> None:
         self.services = services
@@ -45,22 +47,22 @@ class RequestContext:
         self.api_version = api_version
         self.is_kept = is_kept
         """Whether the bytes to which the request refers live as long as the request and may be modified."""
-        self._api = api
+        self.api = api
 
     @property
     def api_key(self) -> ApiKey:
-        return self._api.key
+        return self.api.key
 
     def repeated(self, key: Hashable) -> Any:
         """Return the response that an earlier request passed to `repeat` with this key, or None. A request
         that passes through stages gets no repeated response, because a stage may modify its response.
         """
-        return self._api.repeated(key) if type(self) is RequestContext else None
+        return self.api.repeated(key) if type(self) is RequestContext else None
 
     def repeat(self, key: Hashable, response: Any) -> None:
         """Keep the response to this request (see `Api.repeat`)."""
         if type(self) is RequestContext:
-            self._api.repeat(key, response)
+            self.api.repeat(key, response)
 
     @property
     def may_encode(self) -> bool:

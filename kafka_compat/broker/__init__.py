@@ -31,8 +31,10 @@ def standalone_broker(
 ) -> Broker:
     """Create a standalone broker (a cluster of one). `new_tree` opens its metadata store."""
     from kafka_compat.cluster.membership import Membership
-    from kafka_compat.cluster.own_store import OwnStore
+    from kafka_compat.cluster.own_store import OwnStore, new_unsynced_tree
 
+    if new_tree is None and hooks is not None and not hooks.syncs:
+        new_tree = new_unsynced_tree
     return Broker(config, Membership(OwnStore() if new_tree is None else OwnStore(new_tree)), SERVED, hooks)
 
 

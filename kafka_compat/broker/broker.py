@@ -44,6 +44,7 @@ from kafka_compat.replication.flusher import Flusher
 from kafka_compat.replication.leaderships import Leaderships
 from kafka_compat.storage.directories.directory_worker import ThreadWorker
 from kafka_compat.storage.directories.log_dirs import LogDirs
+from kafka_compat.storage.filesystem import RealFilesystem
 from kafka_compat.tasks import Tasks
 from kafka_compat.upkeep.maintenance import Maintenance
 
@@ -269,7 +270,7 @@ class Broker:
             self.config.log_dirs,
             clock=self._clock,
             config_for=overrides.log_config,
-            filesystem=self._hooks.filesystem,
+            filesystem=self._hooks.filesystem or RealFilesystem(syncs=self._hooks.syncs),
             on_failure=failed,
             new_worker=self._hooks.new_worker
             or (lambda path: ThreadWorker(f"log-dir {path}", loop.call_soon_threadsafe)),

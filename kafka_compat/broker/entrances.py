@@ -27,7 +27,7 @@ from kafka_compat.security.tls_context import TlsContext
 from kafka_compat.security.tls_settings import TlsSettings
 from kafka_compat.security.users import Users
 from kafka_compat.storage.clock import Clock
-from kafka_compat.tasks import OnFailure, Tasks
+from kafka_compat.tasks import Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.security.oauth.key_set import KeySet, KeySource
@@ -77,12 +77,12 @@ class Entrances:
         for source, keys in self._key_sets.items():
             of_keys = f"the keys that verify tokens from {source.place.url}"
             await _open(keys, of_keys, "sasl.oauthbearer.jwks.endpoint.url")
-            tasks.spawn(f"fetching the keys of {source.place.url}", keys.keep, OnFailure.RESTART)
+            tasks.spawn(f"fetching the keys of {source.place.url}", keys.keep, restarts=True)
         for tokens in self._token_sources:
             of_brokers = f"a token for connections to other brokers from {tokens.url}"
             await _open(tokens, of_brokers, "sasl.oauthbearer.token.endpoint.url")
-            tasks.spawn(f"fetching tokens from {tokens.url}", tokens.keep, OnFailure.RESTART)
-        tasks.spawn("checking for new certificates", self._keep_certificates, OnFailure.RESTART)
+            tasks.spawn(f"fetching tokens from {tokens.url}", tokens.keep, restarts=True)
+        tasks.spawn("checking for new certificates", self._keep_certificates, restarts=True)
         users = self._users = Users(context.store)
         await users.load()
         context.entity_changes.listeners.append(users.changed)

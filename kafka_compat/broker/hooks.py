@@ -27,10 +27,15 @@ class BrokerHooks:
         accounts: Sequence[Account] = (),
         new_worker: Callable[[str], Worker] | None = None,
         pushed: PushedMetrics | None = None,
+        syncs: bool = True,
     ) -> None:
         self.clock = clock
         self.filesystem = filesystem
         """The file system of the logs."""
+        self.syncs = syncs
+        """Whether data is synced to disk, so that it survives a crash of the machine. Used for the metadata
+        journal and, without `filesystem`, for the logs.
+        """
         self.scheduler = scheduler
         """The scheduler of the coordinators' timers."""
         self.middleware = middleware

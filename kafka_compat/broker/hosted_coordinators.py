@@ -101,7 +101,7 @@ class HostedCoordinators:
         from kafka_compat.config.group import consumer_group_limits
         from kafka_compat.coordinator_runtime.partition_log import PartitionCoordinatorLog
         from kafka_compat.groups.consumer.cluster_topics import ClusterTopics, ServerAssignors
-        from kafka_compat.groups.consumer.consumer_group import ConsumerGroups
+        from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
         from kafka_compat.groups.coordinator import GroupCoordinator
         from kafka_compat.groups.settings import group_settings
         from kafka_compat.storage.records.kinds import CompressionType

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from kafka_compat.cluster.broker_context import BrokerContext
-from kafka_compat.tasks import OnFailure, Tasks
+from kafka_compat.tasks import Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.broker.addresses import Addresses
@@ -183,4 +183,4 @@ class BrokerServices:
         work = partial(
             tokens.keep_removing, lambda: self.metadata.controller_id == self.metadata.local_id, interval_s
         )
-        self._tasks.spawn("removing expired delegation tokens", work, OnFailure.RESTART)
+        self._tasks.spawn("removing expired delegation tokens", work, restarts=True)

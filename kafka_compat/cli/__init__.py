@@ -54,6 +54,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parse(arguments: list[str]) -> Namespace:
+    if arguments and arguments[0] == "serve":
+        from kafka_compat.cli import serve
+
+        simple: Namespace | None = serve.parse_simple(arguments[1:])
+        if simple is not None:
+            return simple
     from kafka_compat.cli.arguments import Parser, did_you_mean
 
     parser = Parser(

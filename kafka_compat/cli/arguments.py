@@ -33,15 +33,14 @@ class Parser(argparse.ArgumentParser):
         return "".join(did_you_mean(flag, _flags(self)) for flag in flags[:1])
 
 
+def add_several(parser: argparse.ArgumentParser, name: str, metavar: str, help: str, **more: Any) -> None:
+    """Add an argument that may be repeated."""
+    parser.add_argument(name, action="append", default=[], metavar=metavar, help=help, **more)
+
+
 def add_override(parser: argparse.ArgumentParser) -> None:
     """Add the flag that overrides settings of the files."""
-    parser.add_argument(
-        "--override",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="setting that overrides the files; may be repeated",
-    )
+    add_several(parser, "--override", "NAME=VALUE", "setting that overrides the files; may be repeated")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -7,6 +7,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_compat.cli import arguments
+
 if TYPE_CHECKING:
     from kafka_compat.cli.diagnosis import Finding
 
@@ -26,39 +28,14 @@ def add_parser(subparsers: Any) -> None:
         "which side is at fault (client, broker or network) and the remedy.",
         epilog="exit codes: 0 if every step succeeded; 1 if a step failed; 2 if the settings are invalid",
     )
-    parser.add_argument(
-        "properties",
-        nargs="?",
-        metavar="client.properties",
-        help="the client's properties file, with the setting names of Java clients",
-    )
-    parser.add_argument(
-        "--bootstrap-server",
-        "--bootstrap",
-        metavar="HOST:PORT,…",
-        help=f"brokers to connect to first (default: bootstrap.servers in the file, or {_BOOTSTRAP})",
-    )
-    parser.add_argument(
-        "--topic",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="topic to check permissions for; may be repeated",
-    )
-    parser.add_argument(
-        "--group",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="group to check permissions for; may be repeated",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=float,
-        default=_TIMEOUT_S,
-        metavar="SECONDS",
-        help=f"timeout of each step in seconds (default: {_TIMEOUT_S:g})",
-    )
+    help = "the client's properties file, with the setting names of Java clients"
+    parser.add_argument("properties", nargs="?", metavar="client.properties", help=help)
+    help = f"brokers to connect to first (default: bootstrap.servers in the file, or {_BOOTSTRAP})"
+    parser.add_argument("--bootstrap-server", "--bootstrap", metavar="HOST:PORT,…", help=help)
+    arguments.add_several(parser, "--topic", "NAME", "topic to check permissions for; may be repeated")
+    arguments.add_several(parser, "--group", "NAME", "group to check permissions for; may be repeated")
+    help = f"timeout of each step in seconds (default: {_TIMEOUT_S:g})"
+    parser.add_argument("--timeout", type=float, default=_TIMEOUT_S, metavar="SECONDS", help=help)
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 

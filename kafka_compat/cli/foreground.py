@@ -113,9 +113,11 @@ async def _shut_down_controlled(broker: Broker, stop: Stop) -> None:
         log.error("Could not move leadership to other brokers", exc_info=handing_over.exception())
 
 
-def new_broker(config: BrokerConfig, http: HttpServices | None = None) -> Broker:
-    """Create a standalone broker or, with zookeeper.connect, a broker of a cluster."""
-    hooks = hooks_of(http)
+def new_broker(config: BrokerConfig, http: HttpServices | None = None, *, syncs: bool = True) -> Broker:
+    """Create a standalone broker or, with zookeeper.connect, a broker of a cluster. `syncs` is the parameter
+    of BrokerHooks.
+    """
+    hooks = hooks_of(http, syncs=syncs)
     if not config.str("zookeeper.connect"):
         from kafka_compat.broker import standalone_broker
 

@@ -29,11 +29,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="name of the new topic")
     parser.add_argument("--http", metavar="URL", help="address of the broker's kafka.compat.http.listener")
     parser.add_argument("--token", metavar="TEXT", help="the broker's kafka.compat.http.token, if set")
-    parser.add_argument(
-        "--groups",
-        metavar="GROUP,…",
-        help="also copy the committed offsets of these consumer groups; `all` for all groups",
-    )
+    help = "also copy the committed offsets of these consumer groups; `all` for all groups"
+    parser.add_argument("--groups", metavar="GROUP,…", help=help)
     parser.add_argument(
         "--data", metavar="DIR", help="data directory of a stopped broker (one of its log.dirs)"
     )

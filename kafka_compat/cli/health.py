@@ -39,20 +39,10 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--env", action="store_true", help="also read settings from environment variables, like `serve --env`"
     )
-    parser.add_argument(
-        "--processes",
-        type=arguments.count,
-        default=1,
-        metavar="N",
-        help="check all brokers of `serve --processes N` or `serve --brokers N`, on N consecutive ports",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=float,
-        default=5.0,
-        metavar="SECONDS",
-        help="timeout for each broker in seconds (default: 5)",
-    )
+    help = "check all brokers of `serve --processes N` or `serve --brokers N`, on N consecutive ports"
+    parser.add_argument("--processes", type=arguments.count, default=1, metavar="N", help=help)
+    help = "timeout for each broker in seconds (default: 5)"
+    parser.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help=help)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -66,9 +66,11 @@ def _exporter(config: BrokerConfig) -> OtlpExporter | None:
     return OtlpExporter(otlp_settings(config))
 
 
-def hooks_of(services: HttpServices | None) -> BrokerHooks | None:
-    """Return the brokers' hooks, or None if there are no HTTP services."""
-    return None if services is None else services.hooks
+def hooks_of(services: HttpServices | None, *, syncs: bool = True) -> BrokerHooks:
+    """Return the brokers' hooks, with or without HTTP services. `syncs` is the parameter of BrokerHooks."""
+    from kafka_compat.broker import BrokerHooks
+
+    return BrokerHooks(syncs=syncs) if services is None else services.hooks(syncs=syncs)
 
 
 def page_principal(config: BrokerConfig) -> Principal | None:
@@ -133,14 +135,13 @@ class HttpServices:
         """URL of the HTTP listener, or None if there is none."""
         return None if self._listener is None else self._listener.url
 
-    @property
-    def hooks(self) -> BrokerHooks:
-        """Hooks that connect brokers to these services."""
+    def hooks(self, *, syncs: bool) -> BrokerHooks:
+        """Return hooks that connect brokers to these services. `syncs` is the parameter of BrokerHooks."""
         from kafka_compat.broker import BrokerHooks
 
         if self._control is None:
-            return BrokerHooks(pushed=self._pushed)
-        return self._control.for_broker(self._pushed)
+            return BrokerHooks(pushed=self._pushed, syncs=syncs)
+        return self._control.for_broker(self._pushed, syncs=syncs)
 
     def store(self, config: BrokerConfig, connect: Callable[[], Awaitable[EmbeddedSession]]) -> ConnectStore:
         """Return the function that connects a broker to this process's shared metadata store."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from kafka_compat.cli.http_services import LISTENER
 from kafka_compat.config import BrokerConfig, ConfigError, Listener
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal
+from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal, Journal
 from kafka_compat.errors import StartupError
 from kafka_compat.storage.directories.directory_claim import DirectoryClaim
 from kafka_compat.storage.directories.directory_names import RETURNING
@@ -117,12 +117,16 @@ def _first_meeting(first_ports: Iterable[tuple[str, int]], count: int) -> tuple[
 class Tree:
     """The metadata store that brokers without ZooKeeper share, in a directory that this object locks."""
 
-    def __init__(self, config: BrokerConfig, brokers: Sequence[Sequence[str]] = ()) -> None:
+    def __init__(
+        self, config: BrokerConfig, brokers: Sequence[Sequence[str]] = (), *, syncs: bool = True
+    ) -> None:
         """Complete an interrupted restore of a snapshot, and open the store. `brokers` contains the log
-        directories of each of this process's brokers. Raises StartupError if the store is locked or corrupt.
+        directories of each of this process's brokers. Without `syncs`, changes of the store survive the
+        process, but not a crash of the machine. Raises StartupError if the store is locked or corrupt.
         """
         self._directory = config.log_dirs[0]
         self._brokers = brokers
+        self._syncs = syncs
         self._claim = DirectoryClaim(self._directory, RealFilesystem())
         try:
             self._claim.lock()
@@ -140,7 +144,8 @@ class Tree:
             raise StartupError(f"cannot read the metadata journal {path}: {error}") from error
 
     def _open(self) -> EmbeddedMetadataStore:
-        return EmbeddedMetadataStore(os.path.join(self._directory, JOURNAL_NAME))
+        path = os.path.join(self._directory, JOURNAL_NAME)
+        return EmbeddedMetadataStore(path, journal=Journal(path, syncs=self._syncs))
 
     def snapshot(self) -> dict[str, bytes]:
         """Return the contents of the metadata files, by name."""

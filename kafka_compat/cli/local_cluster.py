@@ -20,11 +20,15 @@ log = logging.getLogger(__name__)
 class LocalCluster:
     """The brokers of one process, and their metadata store."""
 
-    def __init__(self, config: BrokerConfig, count: int, http: HttpServices | None = None) -> None:
-        """Open the metadata store, and create the brokers. Raises StartupError if a setting is invalid."""
-        hooks = hooks_of(http)
+    def __init__(
+        self, config: BrokerConfig, count: int, http: HttpServices | None = None, *, syncs: bool = True
+    ) -> None:
+        """Open the metadata store, and create the brokers. `syncs` is the parameter of BrokerHooks. Raises
+        StartupError if a setting is invalid.
+        """
+        hooks = hooks_of(http, syncs=syncs)
         configs = broker_configs(config, count)
-        self.tree = Tree(config, [each.log_dirs for each in configs])
+        self.tree = Tree(config, [each.log_dirs for each in configs], syncs=syncs)
         self.brokers = [
             cluster_broker(each, self._connect if http is None else http.store(each, self._connect), hooks)
             for each in configs
@@ -65,8 +69,10 @@ class LocalCluster:
         await self.tree.close()
 
 
-async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool = False) -> int:
-    """Run the cluster until SIGINT or SIGTERM, and return the exit code."""
+async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool, syncs: bool) -> int:
+    """Run the cluster until SIGINT or SIGTERM, and return the exit code. `syncs` is the parameter of
+    BrokerHooks.
+    """
     stop = asyncio.Event()
     failed = False
     loop = asyncio.get_running_loop()
@@ -88,7 +94,7 @@ async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool
     http = None
     try:
         http = http_services(config)
-        cluster = LocalCluster(config, count, http)
+        cluster = LocalCluster(config, count, http, syncs=syncs)
         for broker in cluster.brokers:
             broker.on_fatal = partial(fail, broker)
         await cluster.start()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka_compat.cli import pipeline_arguments as common
+from kafka_compat.cli.arguments import add_several
 
 _WINDOWS_EXAMPLE = (
     "example: --schema 'carrier STRING, distance DOUBLE' --window 1h --group-by carrier --sum distance"
@@ -60,11 +61,8 @@ def _exit_codes(done: str, lost: str | None = _DELETED) -> str:
 
 def _archive_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_stream(parser, batch=1_000_000)
-    parser.add_argument(
-        "--accept-loss",
-        action="store_true",
-        help="continue even if Kafka deleted records before they were archived",
-    )
+    help = "continue even if Kafka deleted records before they were archived"
+    parser.add_argument("--accept-loss", action="store_true", help=help)
 
 
 def _run_archive(args: argparse.Namespace) -> Any:
@@ -77,28 +75,16 @@ def _run_archive(args: argparse.Namespace) -> Any:
 
 
 def _audit_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--tier",
-        action="append",
-        required=True,
-        metavar="NAME=PLACE",
-        help="name and location of a tier; may be repeated",
-    )
+    help = "name and location of a tier; may be repeated"
+    parser.add_argument("--tier", action="append", required=True, metavar="NAME=PLACE", help=help)
     common.add_length(
         parser, "--bucket", "length of a bucket, such as 15m, 1h or 1d (default: 1h)", default_ms=3_600_000
     )
     common.add_times(parser)
-    parser.add_argument(
-        "--all-partitions",
-        action="store_true",
-        help="compare the totals of all partitions, for tiers with different numbers of partitions",
-    )
-    parser.add_argument(
-        "--sequence-header",
-        default="kafka-compat-sequence",
-        metavar="NAME",
-        help="for `header` tiers: header with PRODUCER:N, where N counts the producer's records from 0",
-    )
+    help = "compare the totals of all partitions, for tiers with different numbers of partitions"
+    parser.add_argument("--all-partitions", action="store_true", help=help)
+    help = "for `header` tiers: header with PRODUCER:N, where N counts the producer's records from 0"
+    parser.add_argument("--sequence-header", default="kafka-compat-sequence", metavar="NAME", help=help)
     common.add_plot(parser)
     common.add_kafka_options(
         parser, "property of Kafka's consumer (security.protocol=SSL) or option of Spark's Kafka source"
@@ -247,7 +233,7 @@ def _replay_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topic", action="append", metavar="T", help="topic of the archive (default: all)")
     parser.add_argument("--to-topic", metavar="T", help="topic to write to (default: each topic's own name)")
     help = "offsets of partition P; FIRST or LAST may be omitted (3:100-, 0:-99); may be repeated"
-    common.add_several(parser, "--offsets", "P:FIRST-LAST", help, type=_offsets)
+    add_several(parser, "--offsets", "P:FIRST-LAST", help, type=_offsets)
     common.add_times(parser)
     parser.add_argument("--dry-run", action="store_true", help="count the records without writing them")
     parser.add_argument(
@@ -303,14 +289,8 @@ def _offsets(text: str) -> tuple[int, tuple[int | None, int | None]]:
 
 
 def _report_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--log-dir",
-        action="append",
-        required=True,
-        type=Path,
-        metavar="DIR",
-        help="data directory (one of log.dirs); may be repeated",
-    )
+    help = "data directory (one of log.dirs); may be repeated"
+    parser.add_argument("--log-dir", action="append", required=True, type=Path, metavar="DIR", help=help)
     parser.add_argument("--topic", action="append", metavar="T", help="topic; may be repeated (default: all)")
     retention = "the topics' retention.ms, such as 12h or 7d (default: 7d)"
     common.add_length(parser, "--retention", retention, default_ms=7 * 86_400_000)
@@ -365,9 +345,9 @@ def _windows_arguments(parser: argparse.ArgumentParser) -> None:
         ("min", "minimum of this column"),
         ("max", "maximum of this column"),
     ):
-        common.add_several(parser, f"--{name}", "COLUMN", f"{what}; may be repeated")
+        add_several(parser, f"--{name}", "COLUMN", f"{what}; may be repeated")
     check = "condition that valid rows meet, such as distance > 0; may be repeated"
-    common.add_several(parser, "--check", "SQL", check)
+    add_several(parser, "--check", "SQL", check)
     common.add_target(parser)
 
 

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from kafka_compat.cli.arguments import add_several
+
 _SECRET = re.compile(
     r"^((?:--[a-z-]+=)?[\w.]*(?:password|secret|jaas|token|credential|\.key|\.pem)[\w.]*)=.*", re.I | re.S
 )
@@ -49,11 +51,6 @@ def given_options(args: argparse.Namespace, *, librdkafka: bool = False) -> list
     return [*(f"{name}={value}" for name, value in named.items()), *args.kafka_option]
 
 
-def add_several(parser: argparse.ArgumentParser, name: str, metavar: str, help: str, **more: Any) -> None:
-    """Add an argument that may be repeated."""
-    parser.add_argument(name, action="append", default=[], metavar=metavar, help=help, **more)
-
-
 def add_length(
     parser: argparse.ArgumentParser, name: str, help: str, *, default_ms: int | None = None
 ) -> None:
@@ -81,12 +78,8 @@ def topics_of(args: argparse.Namespace) -> list[str]:
 def add_continuous(parser: argparse.ArgumentParser, interval_s: float, between: str) -> None:
     """Add --continuous and --interval-s. `between` completes the help text `seconds between …`."""
     parser.add_argument("--continuous", action="store_true", help="run until SIGINT or SIGTERM")
-    parser.add_argument(
-        "--interval-s",
-        type=float,
-        default=interval_s,
-        help=f"seconds between {between} (default: {interval_s:g})",
-    )
+    help = f"seconds between {between} (default: {interval_s:g})"
+    parser.add_argument("--interval-s", type=float, default=interval_s, help=help)
 
 
 def interval_s(args: argparse.Namespace) -> float | None:
@@ -96,22 +89,14 @@ def interval_s(args: argparse.Namespace) -> float | None:
 
 def add_batch(parser: argparse.ArgumentParser, default: int = 200_000) -> None:
     """Add --offsets-per-batch."""
-    parser.add_argument(
-        "--offsets-per-batch",
-        type=int,
-        default=default,
-        help=f"maximum number of offsets in a batch (default: {default})",
-    )
+    help = f"maximum number of offsets in a batch (default: {default})"
+    parser.add_argument("--offsets-per-batch", type=int, default=default, help=help)
 
 
 def add_times(parser: argparse.ArgumentParser) -> None:
     """Add --since and --until."""
-    parser.add_argument(
-        "--since",
-        type=millis,
-        metavar="TIME",
-        help="start time, as 2013-01-31T12:00:00Z or in milliseconds since the epoch",
-    )
+    help = "start time, as 2013-01-31T12:00:00Z or in milliseconds since the epoch"
+    parser.add_argument("--since", type=millis, metavar="TIME", help=help)
     parser.add_argument(
         "--until", type=millis, metavar="TIME", help="end time (exclusive), in the format of --since"
     )
@@ -166,13 +151,8 @@ def add_stream(parser: argparse.ArgumentParser, *, batch: int = 200_000) -> None
         "(minPartitions=8); may be repeated",
     )
     add_topics(parser)
-    parser.add_argument(
-        "--to",
-        required=True,
-        type=Path,
-        metavar="DIR",
-        help="the job's directory; with a Spark cluster, all executors must have access to it",
-    )
+    help = "the job's directory; with a Spark cluster, all executors must have access to it"
+    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help=help)
     add_continuous(parser, 10, "batches of --continuous")
     add_batch(parser, batch)
     add_spark(parser)
@@ -211,11 +191,8 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
     """Add --target-option and --create."""
     help = "property of librdkafka's producer (security.protocol=SSL); may be repeated"
     add_several(parser, "--target-option", "NAME=VALUE", help)
-    parser.add_argument(
-        "--create",
-        action="store_true",
-        help="create missing topics with retention.ms=-1 to keep old records, and add missing partitions",
-    )
+    help = "create missing topics with retention.ms=-1 to keep old records, and add missing partitions"
+    parser.add_argument("--create", action="store_true", help=help)
 
 
 def command(args: argparse.Namespace) -> str:

@@ -39,50 +39,25 @@ def add_parser(subparsers: Any) -> None:
         "2 if an argument is invalid, or files already exist",
     )
     init.add_argument("folder", metavar="DIR", type=Path, help="directory, created if missing")
-    init.add_argument(
-        "--host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="host name or address of the broker for clients; may be repeated, in which case the first is "
-        "advertised (default: localhost, with the broker listening on 127.0.0.1 only)",
+    help = (
+        "host name or address of the broker for clients; may be repeated, in which case the first is "
+        "advertised (default: localhost, with the broker listening on 127.0.0.1 only)"
     )
-    init.add_argument(
-        "--port",
-        type=arguments.port,
-        default=_PORT,
-        metavar="N",
-        help=f"the broker's port (default: {_PORT})",
+    arguments.add_several(init, "--host", "NAME", help)
+    help = f"the broker's port (default: {_PORT})"
+    init.add_argument("--port", type=arguments.port, default=_PORT, metavar="N", help=help)
+    help = (
+        "advertised address (default: the first --host, and --port). Repeat the option for each broker "
+        "to create its settings and certificate"
     )
-    init.add_argument(
-        "--advertised",
-        action="append",
-        default=[],
-        metavar="HOST:PORT",
-        help="advertised address (default: the first --host, and --port). Repeat the option for each broker "
-        "to create its settings and certificate",
-    )
-    init.add_argument(
-        "--user",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="user to create in addition to admin, with only the permissions that ACLs grant; may be "
-        "repeated",
-    )
+    arguments.add_several(init, "--advertised", "HOST:PORT", help)
+    help = "user to create in addition to admin, with only the permissions that ACLs grant; may be repeated"
+    arguments.add_several(init, "--user", "NAME", help)
     init.add_argument("--zookeeper", metavar="CONNECT", help="value of zookeeper.connect for the brokers")
-    init.add_argument(
-        "--days",
-        type=_days,
-        default=_DAYS,
-        metavar="N",
-        help=f"validity of certificates in days (default: {_DAYS})",
-    )
-    init.add_argument(
-        "--force",
-        action="store_true",
-        help="replace existing files; brokers and clients then need the new files",
-    )
+    help = f"validity of certificates in days (default: {_DAYS})"
+    init.add_argument("--days", type=_days, default=_DAYS, metavar="N", help=help)
+    help = "replace existing files; brokers and clients then need the new files"
+    init.add_argument("--force", action="store_true", help=help)
     init.add_argument(
         "--json", action="store_true", help="print the created files as JSON, without passwords"
     )

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import logging
 import os
 import resource
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from itertools import takewhile
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
 
-from kafka_compat.cli import arguments, log_output
+from kafka_compat.cli import log_output
 from kafka_compat.cli.log_output import refuse
 from kafka_compat.cli.uncollected import uncollected
 from kafka_compat.config import BrokerConfig, ConfigFileError, load
 
 if TYPE_CHECKING:
+    import argparse
     import threading
 
     from kafka_compat.cli.ephemeral import EphemeralFolder
@@ -23,8 +26,33 @@ if TYPE_CHECKING:
 log = logging.getLogger("kafka_compat")
 
 
+_OPTIONS: Final = {
+    "--env": "also read settings from the environment variables of Kafka's container images, such as "
+    "KAFKA_LOG_DIRS or KAFKA_CFG_LOG_DIRS for log.dirs, and KAFKA_CREATE_TOPICS; they override the files",
+    "--port": "listen on 127.0.0.1:N (0 for any free port): "
+    "short for --override listeners=PLAINTEXT://127.0.0.1:N",
+    "--brokers": "run a cluster of N brokers in this process, for tests. Broker IDs are 1 to N; ports are "
+    "consecutive, starting at the listener's port; each broker has its own data directory",
+    "--processes": "run a cluster of N brokers, each in its own process, and restart processes that "
+    "terminate. Broker IDs start at broker.id; ports and data directories are assigned as for --brokers. If "
+    "kafka.compat.http.listener is set, HTTP ports are consecutive, starting at the port of that listener",
+    "--ephemeral": "store data in a new temporary directory, and delete it when the broker stops",
+    "--stop-at-eof": "exit immediately at the end of standard input, that is, when the parent program exits "
+    "or is killed; --ephemeral data is deleted, and other data is kept",
+    "--json": "print one line of JSON with the address when the broker is ready",
+    "--kafka-lines": "once the broker is ready, print the Kafka startup messages that container tools "
+    "wait for",
+    "--verbose": "also log INFO events: short for --override kafka.compat.log.level=INFO",
+}
+"""Maps each option to its help. Options that are not in _NUMBERS are flags."""
+_NUMBERS: Final = {"--port": "port", "--brokers": "count", "--processes": "count"}
+"""Maps each option with a number to the function in `arguments` that parses the number."""
+
+
 def add_parser(subparsers: Any) -> None:
     """Add the `serve` subcommand to the command line."""
+    from kafka_compat.cli import arguments
+
     parser = subparsers.add_parser(
         "serve",
         help="run a broker in the foreground",
@@ -32,66 +60,41 @@ def add_parser(subparsers: Any) -> None:
         "By default, the broker listens on 127.0.0.1:9092 and stores data in ~/.local/share/kafka-compat.",
         epilog="exit codes: 0 after SIGINT or SIGTERM; 1 if the broker failed; 2 if it could not start",
     )
-    parser.add_argument(
-        "properties",
-        nargs="*",
-        metavar="server.properties",
-        help="settings file; later files override earlier files",
-    )
+    help = "settings file; later files override earlier files"
+    parser.add_argument("properties", nargs="*", metavar="server.properties", help=help)
     arguments.add_override(parser)
-    parser.add_argument(
-        "--env",
-        action="store_true",
-        help="also read settings from the environment variables of Kafka's container images, such as "
-        "KAFKA_LOG_DIRS or KAFKA_CFG_LOG_DIRS for log.dirs, and KAFKA_CREATE_TOPICS; they override the files",
-    )
-    parser.add_argument(
-        "--port",
-        type=arguments.port,
-        metavar="N",
-        help="listen on 127.0.0.1:N (0 for any free port): "
-        "short for --override listeners=PLAINTEXT://127.0.0.1:N",
-    )
-    parser.add_argument(
-        "--brokers",
-        type=arguments.count,
-        metavar="N",
-        help="run a cluster of N brokers in this process, for tests. Broker IDs are 1 to N; ports are "
-        "consecutive, starting at the listener's port; each broker has its own data directory",
-    )
-    parser.add_argument(
-        "--processes",
-        type=arguments.count,
-        metavar="N",
-        help="run a cluster of N brokers, each in its own process, and restart processes that terminate. "
-        "Broker IDs start at broker.id; ports and data directories are assigned as for --brokers. If "
-        "kafka.compat.http.listener is set, HTTP ports are consecutive, starting at the port of that "
-        "listener",
-    )
-    parser.add_argument(
-        "--ephemeral",
-        action="store_true",
-        help="store data in a new temporary directory, and delete it when the broker stops",
-    )
-    parser.add_argument(
-        "--stop-at-eof",
-        action="store_true",
-        help="exit immediately at the end of standard input, that is, when the parent program exits or "
-        "is killed; --ephemeral data is deleted, and other data is kept",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print one line of JSON with the address when the broker is ready"
-    )
-    parser.add_argument(
-        "--kafka-lines",
-        action="store_true",
-        help="once the broker is ready, print the Kafka startup messages that container tools wait for",
-    )
-    parser.add_argument(
-        "--verbose",
-        action="store_true",
-        help="also log INFO events: short for --override kafka.compat.log.level=INFO",
-    )
+    for option, text in _OPTIONS.items():
+        if option in _NUMBERS:
+            parse = getattr(arguments, _NUMBERS[option])
+            parser.add_argument(option, type=parse, metavar="N", help=text)
+        else:
+            parser.add_argument(option, action="store_true", help=text)
+
+
+def parse_simple(words: Sequence[str]) -> Any:
+    """Parse the words after `serve` if they are settings files, followed by overrides, flags and a port.
+    Return None for all other command lines, including invalid ones, which argparse parses. Importing and
+    preparing argparse would take 3% of the startup time.
+    """
+    given: dict[str, Any] = {option: None if option in _NUMBERS else False for option in _OPTIONS}
+    files, overrides = list(takewhile(lambda word: not word.startswith("-"), words)), []
+    rest = iter(words[len(files) :])
+    for word in rest:
+        option, has_value, value = word.partition("=")
+        if option not in ("--override", "--port"):
+            if word not in _OPTIONS or word in _NUMBERS:
+                return None
+            given[word] = True
+            continue
+        value = value if has_value else next(rest, "")
+        if option == "--port" and value.isdecimal() and int(value) < 65536:
+            given[option] = int(value)
+        elif option == "--override" and value and not value.startswith("-"):
+            overrides.append(value)
+        else:
+            return None
+    attributes = {option[2:].replace("-", "_"): value for option, value in given.items()}
+    return SimpleNamespace(command="serve", properties=files, override=overrides, **attributes)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -140,8 +143,9 @@ def _serve_all(args: argparse.Namespace, config: BrokerConfig, *, keeps_data: bo
     if args.brokers is not None and args.brokers > 1:
         from kafka_compat.cli.local_cluster import serve_local_cluster
 
-        return run_loop(serve_local_cluster(config, args.brokers, as_json=args.json))
-    return run_loop(_serve(config, as_json=args.json, kafka_lines=args.kafka_lines, keeps_data=keeps_data))
+        serving = serve_local_cluster(config, args.brokers, as_json=args.json, syncs=not args.ephemeral)
+        return run_loop(serving)
+    return run_loop(_serve(args, config, keeps_data=keeps_data))
 
 
 def _given_log_dirs(config: BrokerConfig) -> str | None:
@@ -204,7 +208,7 @@ def _raise_descriptor_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool, keeps_data: bool) -> int:
+async def _serve(args: argparse.Namespace, config: BrokerConfig, *, keeps_data: bool) -> int:
     from kafka_compat.cli import foreground
     from kafka_compat.cli.http_services import http_services
     from kafka_compat.errors import StartupError
@@ -215,14 +219,14 @@ async def _serve(config: BrokerConfig, *, as_json: bool, kafka_lines: bool, keep
     try:
         http = http_services(config)
         with uncollected():
-            broker = foreground.new_broker(config, http)
+            broker = foreground.new_broker(config, http, syncs=not args.ephemeral)
         broker.keeps_data = keeps_data
 
         def ready() -> None:
-            foreground.tell_ready([broker], http.url if http else None, as_json=as_json)
+            foreground.tell_ready([broker], http.url if http else None, as_json=args.json)
             if http is not None:
                 http.serve([broker])
-            if kafka_lines:
+            if args.kafka_lines:
                 foreground.tell_started(broker)
 
         return await foreground.serve(broker, stop, ready)

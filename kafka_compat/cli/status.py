@@ -38,24 +38,12 @@ def add_parser(subparsers: Any) -> None:
         epilog="exit codes: 0 if the cluster is healthy; 1 if it has problems; 2 if no broker can be "
         "reached, or the settings are invalid; with --watch, 0 after Ctrl-C",
     )
-    parser.add_argument(
-        "--bootstrap-server",
-        metavar="HOST:PORT,…",
-        help=f"brokers to connect to first (default: bootstrap.servers in the file, or {_BOOTSTRAP})",
-    )
-    parser.add_argument(
-        "--command-config",
-        metavar="FILE",
-        help="a client's properties file, with the setting names of Java clients",
-    )
-    parser.add_argument(
-        "--watch",
-        nargs="?",
-        type=_positive,
-        const=_EVERY_S,
-        metavar="SECONDS",
-        help=f"refresh every SECONDS (default: {_EVERY_S:g}) until Ctrl-C",
-    )
+    help = f"brokers to connect to first (default: bootstrap.servers in the file, or {_BOOTSTRAP})"
+    parser.add_argument("--bootstrap-server", metavar="HOST:PORT,…", help=help)
+    help = "a client's properties file, with the setting names of Java clients"
+    parser.add_argument("--command-config", metavar="FILE", help=help)
+    help = f"refresh every SECONDS (default: {_EVERY_S:g}) until Ctrl-C"
+    parser.add_argument("--watch", nargs="?", type=_positive, const=_EVERY_S, metavar="SECONDS", help=help)
     parser.add_argument(
         "--json", action="store_true", help="print all data as JSON; with --watch, one object per line"
     )

@@ -1,4 +1,4 @@
-"""A single-threaded member of a consumer group: joins, assignments, heartbeats, commits and fetches."""
+"""A single-threaded member of a classic group: joins, assignments, heartbeats, commits and fetches."""
 
 from __future__ import annotations
 
@@ -123,6 +123,11 @@ ASSIGNORS: Final = {"range": assign_ranges, "roundrobin": assign_in_turn}
 """Assignors by their names in the group protocol."""
 
 
+_FORBIDDEN: Final = {
+    "CLASSIC": ("group.remote.assignor",),
+    "CONSUMER": ("partition.assignment.strategy", "heartbeat.interval.ms", "session.timeout.ms"),
+}
+"""Maps each group protocol to the settings that must not be given with it."""
 _CALL: Final = "consumer"
 _BACKOFF_S: Final = 0.1
 
@@ -137,6 +142,25 @@ class GroupSettings(NamedTuple):
     heartbeat_interval_s: float = 3.0
     auto_commit_interval_s: float | None = 5.0
     """auto.commit.interval.ms in seconds, or None if enable.auto.commit is false."""
+    assignor: str | None = None
+    """group.remote.assignor, or None for the broker's default assignor."""
+    rack_id: str | None = None
+
+
+def uses_consumer_protocol(given: Mapping[str, str]) -> bool:
+    """Return whether group.protocol selects the consumer protocol (KIP-848). Raises ValueError, with the
+    message of Kafka's client, if the settings contradict it.
+    """
+    protocol = given.get("group.protocol", "classic")
+    if protocol.upper() not in _FORBIDDEN:
+        raise ValueError(
+            f"Invalid value {protocol} for configuration group.protocol: String must be one of (case "
+            "insensitive): CONSUMER, CLASSIC"
+        )
+    wrong = [name for name in _FORBIDDEN[protocol.upper()] if name in given]
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)} cannot be set when group.protocol={protocol.upper()}")
+    return protocol.upper() == "CONSUMER"
 
 
 def group_settings(given: Mapping[str, str]) -> GroupSettings:
@@ -150,7 +174,22 @@ def group_settings(given: Mapping[str, str]) -> GroupSettings:
         int(given.get("max.poll.interval.ms", "300000")),
         int(given.get("heartbeat.interval.ms", "3000")) / 1000,
         interval_s if commits else None,
+        given.get("group.remote.assignor"),
+        given.get("client.rack") or None,
     )
+
+
+def stable_offsets(cluster: Cluster, group_id: str) -> dict[TopicPartition, Committed]:
+    """Return the group's committed offsets. Wait while an open transaction contains offsets of the group.
+    Raises KafkaError if the request fails, and the same errors as `Cluster.ask`.
+    """
+    while True:
+        try:
+            return committed_offsets(cluster, group_id, require_stable=True)
+        except KafkaError as error:
+            if error.code != ErrorCode.UNSTABLE_OFFSET_COMMIT:
+                raise
+            time.sleep(_BACKOFF_S)
 
 
 class GroupConsumer:
@@ -313,17 +352,7 @@ class GroupConsumer:
 
     def _begin(self, places: Iterable[TopicPartition]) -> None:
         mine = set(places)
-        offsets = self._committed() if mine else {}
+        offsets = stable_offsets(self._cluster, self._settings.group_id) if mine else {}
         self._known_offsets = {place: one.offset for place, one in offsets.items() if place in mine}
         self._fetcher.assign({place: self._known_offsets.get(place) for place in mine})
         self._committed_s = time.monotonic()
-
-    def _committed(self) -> dict[TopicPartition, Committed]:
-        while True:
-            try:
-                return committed_offsets(self._cluster, self._settings.group_id, require_stable=True)
-            except KafkaError as error:
-                if error.code != ErrorCode.UNSTABLE_OFFSET_COMMIT:
-                    raise
-                # Retry until the open transaction that contains offsets of this group has ended.
-                time.sleep(_BACKOFF_S)

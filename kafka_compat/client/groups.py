@@ -89,14 +89,13 @@ def describe_group(cluster: Cluster, group_id: str) -> Description:
     consumer group, and the same errors as `Cluster.ask`.
     """
     call = "describeConsumerGroups"
-    answer = cluster.ask_coordinator(group_id, ApiKey.DESCRIBE_GROUPS, call, groups=[group_id])
-    group = answer.groups[0]
     node_id = cluster.coordinator(group_id, call)
-    absent = group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or group.group_state == DEAD
-    if absent and ApiKey.CONSUMER_GROUP_DESCRIBE in cluster.api_versions(node_id, call):
-        newer = _describe_newer(cluster, group_id, call, node_id)
+    if ApiKey.CONSUMER_GROUP_DESCRIBE in cluster.api_versions(node_id, call):
+        newer = _describe_newer(cluster, group_id, call)
         if newer is not None:
             return newer
+    answer = cluster.ask_coordinator(group_id, ApiKey.DESCRIBE_GROUPS, call, groups=[group_id])
+    group = answer.groups[0]
     if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
         text = group.error_message or f"Group {group_id} not found."
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
@@ -118,13 +117,13 @@ def describe_group(cluster: Cluster, group_id: str) -> Description:
             )
             for one in group.members
         ),
-        cluster.nodes[node_id],
+        cluster.nodes[cluster.coordinator(group_id, call)],
     )
 
 
-def _describe_newer(cluster: Cluster, group_id: str, call: str, node_id: int) -> Description | None:
+def _describe_newer(cluster: Cluster, group_id: str, call: str) -> Description | None:
     """Return the description of a KIP-848 group, or None if the broker has no such group."""
-    answer = cluster.ask_broker(node_id, ApiKey.CONSUMER_GROUP_DESCRIBE, call, group_ids=[group_id])
+    answer = cluster.ask_coordinator(group_id, ApiKey.CONSUMER_GROUP_DESCRIBE, call, group_ids=[group_id])
     group = answer.groups[0]
     if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
         return None
@@ -147,7 +146,7 @@ def _describe_newer(cluster: Cluster, group_id: str, call: str, node_id: int) ->
         group.group_state,
         group.assignor_name,
         members,
-        cluster.nodes[node_id],
+        cluster.nodes[cluster.coordinator(group_id, call)],
         group.group_epoch,
         group.assignment_epoch,
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint
 from kafka_compat.long_work import LongWork
 from kafka_compat.protocol.codec import MalformedRequest
-from kafka_compat.tasks import OnFailure, Tasks
+from kafka_compat.tasks import Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.broker_client import BrokerClient
@@ -134,7 +134,7 @@ class _Channel:
         self._client = client
         self._long_work = long_work
         self._sending = tasks.spawn(
-            f"sending controller requests to broker {broker.broker_id}", self._send_all, OnFailure.RESTART
+            f"sending controller requests to broker {broker.broker_id}", self._send_all, restarts=True
         )
 
     async def _send_all(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kafka_compat.tasks import OnFailure, Tasks
+from kafka_compat.tasks import Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.config import BrokerConfig
@@ -45,7 +45,7 @@ class EntityChanges:
         """Notify all subscribers in a separate task. The task is restarted after errors."""
         if self.listeners and not self._tasks.closed:
             name = f"reading the new settings of {entity_path}"
-            self._tasks.spawn(name, partial(self.tell, entity_path), OnFailure.RESTART)
+            self._tasks.spawn(name, partial(self.tell, entity_path), restarts=True)
 
 
 class BrokerContext:

@@ -13,7 +13,7 @@ from kafka_compat.coordination.nodes.following import Notices
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError
-from kafka_compat.tasks import Background, OnFailure, Tasks
+from kafka_compat.tasks import Background, Tasks
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class ConfigChanges:
         if not self._notices.has_begun:
             await self._notices.pass_over(store)
         self._listening = self._tasks.spawn(
-            "watching for configuration changes", partial(self._listen, store), OnFailure.RESTART
+            "watching for configuration changes", partial(self._listen, store), restarts=True
         )
 
     async def stop(self) -> None:

@@ -32,7 +32,7 @@ from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.lazy import Lazy
 from kafka_compat.long_work import LongWork
-from kafka_compat.tasks import Background, OnFailure, Tasks
+from kafka_compat.tasks import Background, Tasks
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -95,7 +95,7 @@ class ControllerService:
     def start(self, store: MetadataStore) -> None:
         """Watch /controller and run for election in this session."""
         self._following = self._tasks.spawn(
-            "watching the controller", partial(self._follow, store), OnFailure.RESTART
+            "watching the controller", partial(self._follow, store), restarts=True
         )
 
     def hold(self, store: MetadataStore, epoch: ControllerEpoch) -> None:

@@ -20,7 +20,7 @@ from kafka_compat.cluster.registration import register
 from kafka_compat.cluster.shared_store import ConnectStore, CurrentSession
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, SessionState
-from kafka_compat.tasks import CannotGoOn, OnFailure, Tasks
+from kafka_compat.tasks import CannotGoOn, Tasks
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Enrolment:
             # Do not start a second registration: the current one detects the expiry itself.
             if not self._reentering:
                 self._reentering = True
-                self._tasks.spawn("registering the broker again", self._reenter, OnFailure.RESTART)
+                self._tasks.spawn("registering the broker again", self._reenter, restarts=True)
 
     async def _reenter(self) -> None:
         while not self.is_leaving:

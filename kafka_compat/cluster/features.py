@@ -26,7 +26,7 @@ from kafka_compat.metadata.features import (
     effective_levels,
     unsupported_levels,
 )
-from kafka_compat.tasks import Background, CannotGoOn, OnFailure, Tasks
+from kafka_compat.tasks import Background, CannotGoOn, Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.config import BrokerConfig
@@ -72,7 +72,7 @@ class FinalizedFeatures:
         """Watch the nodes in this session. Raises UnsupportedFeatures or MetadataStoreError."""
         await self.read(store)
         self._following = self._tasks.spawn(
-            "watching the finalized features", partial(self._follow, store), OnFailure.RESTART
+            "watching the finalized features", partial(self._follow, store), restarts=True
         )
 
     async def stop(self) -> None:

@@ -30,7 +30,7 @@ from kafka_compat.errors import KafkaError, StartupError
 from kafka_compat.lazy import Lazy
 from kafka_compat.metadata.producer_ids import ProducerIds, claim_block
 from kafka_compat.replication.replica_manager import ReplicaManager
-from kafka_compat.tasks import OnFailure, Tasks
+from kafka_compat.tasks import Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.broker_context import BrokerContext, StoreConnection
@@ -324,7 +324,7 @@ class Membership:
         if self._peering is None:
             # A standalone broker need not wait for a controller: no other replica can become leader.
             self.topics.forget_leaders(lost)
-        self._tasks.spawn("reporting a failed log directory", self._report_offline, OnFailure.RESTART)
+        self._tasks.spawn("reporting a failed log directory", self._report_offline, restarts=True)
 
     async def _report_offline(self) -> None:
         try:

@@ -12,7 +12,7 @@ from kafka_compat.cluster.broker_context import StoreConnection
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal
+from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal, Journal
 from kafka_compat.errors import StartupError
 from kafka_compat.metadata.topic_nodes import new_id
 from kafka_compat.storage.directories.directory_claim import why_unusable
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 NewTree = Callable[[str, Callable[[], int]], EmbeddedMetadataStore]
 """A function that opens the tree at a path. Its second argument returns the current time in milliseconds."""
+
+
+def new_unsynced_tree(path: str, now_ms: Callable[[], int]) -> EmbeddedMetadataStore:
+    """Open a tree whose changes survive the process, but not a crash of the machine."""
+    return EmbeddedMetadataStore(path, now_ms, Journal(path, syncs=False))
 
 
 class OwnStore:

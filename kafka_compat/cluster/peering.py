@@ -42,7 +42,7 @@ from kafka_compat.protocol.messages.controlled_shutdown import (
 from kafka_compat.replication.follower import FollowerSettings
 from kafka_compat.replication.replica_fetcher import ReplicaFetchers
 from kafka_compat.replication.replication_quota import FOLLOWER_RATE, LEADER_RATE, ReplicationQuotas
-from kafka_compat.tasks import OnFailure, Tasks
+from kafka_compat.tasks import Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.broker_context import BrokerContext
@@ -257,7 +257,7 @@ class Peering:
         self._tasks.spawn(
             f"announcing new settings of {entity_path}",
             partial(announce, self._store, entity_path),
-            OnFailure.RESTART,
+            restarts=True,
         )
 
     def apply_settings(self) -> None:

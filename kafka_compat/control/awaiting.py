@@ -74,8 +74,8 @@ class Awaiting:
             groups = broker.services.coordinators.groups.made
             if groups is None:
                 continue
-            error, found = groups.describe_group(group)
-            if error or found is None:
+            found = groups.progress(group)
+            if found is None:
                 continue
             _, offsets = groups.fetch_offsets(group, None, require_stable=False)
             ends = {
@@ -90,7 +90,7 @@ class Awaiting:
             )
             members = [
                 {"member_id": member.member_id, "client_id": member.client_id, "host": member.client_host}
-                for member in found.members
+                for member in found.members.values()
             ]
             return {"state": found.state, "members": members, "lag": total_records(lags)}
         return {"state": "Dead", "members": [], "lag": None}

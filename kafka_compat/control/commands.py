@@ -13,6 +13,8 @@ from kafka_compat.broker import Broker
 from kafka_compat.coordination.controller.effects import ElectionReply, ReassignmentReply
 from kafka_compat.coordination.controller.events import ElectionRequested, ReassignmentRequested
 from kafka_compat.coordination.controller.outcomes import ControllerError, ElectionType, TopicPartition
+from kafka_compat.groups.consumer.member import LEAVE_EPOCH
+from kafka_compat.groups.requests import GroupType
 from kafka_compat.http.routes import (
     CONFLICT,
     NOT_FOUND,
@@ -25,6 +27,7 @@ from kafka_compat.http.routes import (
     natural,
 )
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kafka_compat.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.partition import Partition
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from kafka_compat.replication.replica_fetcher import ReplicaFetcher
 
 _LEAVE_VERSION = 5
+_HEARTBEAT_VERSION = 1
 _CALLER = Caller(client_id="kafka-compat-control", is_trusted=True)
 
 Command = Callable[["Broker", "Partition"], Awaitable[None]]
@@ -87,15 +91,31 @@ class Commands:
         group, member = call.path["group"], call.path["member"]
         for broker in self._brokers:
             groups = broker.services.coordinators.groups.made
-            if groups is None or groups.describe_group(group)[1] is None:
+            progress = None if groups is None else groups.progress(group)
+            if progress is None:
                 continue
-            leaving = MemberIdentity(member_id=member, reason="a test ended its session")
-            request = LeaveGroupRequest(group_id=group, members=[leaving])
-            result = await broker.calls.ask(_CALLER, ApiKey.LEAVE_GROUP, _LEAVE_VERSION, request)
-            if result.error_code or any(each.error_code for each in result.members):
+            if member not in progress.members:
+                raise BadCall(f"group {group} has no member {member}", NOT_FOUND)
+            leave = _leave_consumer if progress.type is GroupType.CONSUMER else _leave_classic
+            error = await leave(broker, group, member)
+            if error:
                 raise BadCall(f"group {group} has no member {member}", NOT_FOUND)
             return {}
         raise BadCall(f"unknown group {group}", NOT_FOUND)
+
+
+async def _leave_classic(broker: Broker, group: str, member: str) -> int:
+    leaving = MemberIdentity(member_id=member, reason="a test ended its session")
+    request = LeaveGroupRequest(group_id=group, members=[leaving])
+    result = await broker.calls.ask(_CALLER, ApiKey.LEAVE_GROUP, _LEAVE_VERSION, request)
+    return int(result.error_code) or next((each.error_code for each in result.members if each.error_code), 0)
+
+
+async def _leave_consumer(broker: Broker, group: str, member: str) -> int:
+    request = ConsumerGroupHeartbeatRequest(group_id=group, member_id=member, member_epoch=LEAVE_EPOCH)
+    key = ApiKey.CONSUMER_GROUP_HEARTBEAT
+    result = await broker.calls.ask(_CALLER, key, _HEARTBEAT_VERSION, request)
+    return int(result.error_code)
 
 
 async def _compact(broker: Broker, partition: Partition) -> None:

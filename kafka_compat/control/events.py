@@ -55,8 +55,8 @@ class EventLog:
             groups, transactions = coordinators.groups.made, coordinators.transactions.made
             for group in [] if groups is None else groups.list_groups(set(), set())[1]:
                 assert groups is not None
-                described = groups.describe_group(group.group_id)[1]
-                members = 0 if described is None else len(described.members)
+                progress = groups.progress(group.group_id)
+                members = 0 if progress is None else len(progress.members)
                 found["group", group.group_id, 0] = {"state": group.state, "members": members}
             for each in [] if transactions is None else transactions.list_transactions(set(), set(), -1)[1]:
                 found["transactional_id", each.transactional_id, 0] = {"state": each.status.state}

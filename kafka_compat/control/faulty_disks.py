@@ -106,7 +106,8 @@ class FaultyFile:
 class FaultyFilesystem(RealFilesystem):
     """The real file system with simulated faults."""
 
-    def __init__(self, disks: Disks) -> None:
+    def __init__(self, disks: Disks, *, syncs: bool = True) -> None:
+        super().__init__(syncs=syncs)
         self._disks = disks
 
     def open(self, path: str) -> File:  # type: ignore[override]

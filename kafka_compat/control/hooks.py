@@ -68,12 +68,15 @@ class ControlHooks:
         self.travel = TimeTravel(asyncio.get_running_loop(), self.pulse.beat)
         self.recording = Recording(self.travel.clock.now_ms)
 
-    def for_broker(self, pushed: PushedMetrics | None) -> BrokerHooks:
-        """Return the hooks for one broker. `pushed` receives the metrics that clients push."""
+    def for_broker(self, pushed: PushedMetrics | None, *, syncs: bool) -> BrokerHooks:
+        """Return the hooks for one broker. `pushed` receives the metrics that clients push, and `syncs` is
+        the parameter of BrokerHooks.
+        """
         return BrokerHooks(
             clock=self.travel.clock,
             scheduler=self.travel.scheduler,
-            filesystem=FaultyFilesystem(self.faults.disks),
+            filesystem=FaultyFilesystem(self.faults.disks, syncs=syncs),
+            syncs=syncs,
             middleware=(self._serve,),
             accounts=(self._served,),
             pushed=pushed,

@@ -66,8 +66,10 @@ def _flipped(whole: bytes, start: int, end: int, chance: random.Random) -> bytes
 
 
 _FIELDS = {
-    "topic": frozenset(("topic", "topic_name", "topic_names", "name")),
-    "group": frozenset(("group_id", "group", "groups_names", "key", "coordinator_keys")),
+    "topic": frozenset(("topic", "topic_name", "topic_names", "subscribed_topic_names", "name")),
+    "group": frozenset(
+        ("group_id", "group", "group_ids", "groups", "groups_names", "key", "coordinator_keys")
+    ),
     "transactional_id": frozenset(("transactional_id", "transactional_ids", "key", "coordinator_keys")),
 }
 """Maps each criterion of a rule to the request fields that may contain its value."""

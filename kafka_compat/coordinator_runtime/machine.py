@@ -42,6 +42,9 @@ class Write(NamedTuple):
     when they have been appended. Once they are committed, or the write has failed, the runtime calls the
     machine's `written` with `purpose`. `commits` is true if the records are committed consumer offsets. With
     `may_split`, many records are appended as several batches; if one fails, those before it remain.
+
+    `then` changes state that is not in the log, such as timers. It is called after the records have been
+    replayed, before any other event, and not at all if they are not appended.
     """
 
     records: Sequence[Any]
@@ -49,6 +52,7 @@ class Write(NamedTuple):
     producer: TransactionalProducer | None = None
     commits: bool = False
     may_split: bool = False
+    then: "Callable[[], Output] | None" = None
 
 
 class ResponseWhenCommitted(NamedTuple):

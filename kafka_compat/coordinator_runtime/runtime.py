@@ -315,6 +315,8 @@ class CoordinatorRuntime(Generic[M, R]):
         shard.appends.append(append)
         if running is not None:
             running.last_append = append
+            if append.write is not None and append.write.then is not None:
+                self.carry_out(running, append.write.then())
         self._log.when_committed(shard.index, append.end_offset, partial(self._committed, append))
         if shard.appends and running is not None and self._commit_timeout_ms is not None:
             append.deadline_ms = self._scheduler.monotonic_ms() + self._commit_timeout_ms

@@ -7,7 +7,7 @@ Each callback is called exactly once, even if this broker loses the shard or shu
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import uuid4
 
 from kafka_compat.coordinator_runtime.coordinator_log import CoordinatorLog
@@ -16,11 +16,12 @@ from kafka_compat.coordinator_runtime.scheduler import Scheduler
 from kafka_compat.coordinator_runtime.shard import RunningMachine
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.consumer.consumer_group import ConsumerGroups
+from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatError, HeartbeatResult, check
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, resolved
 from kafka_compat.groups.consumer.state import View
+from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
 from kafka_compat.groups.offsets import CommittedOffset
 from kafka_compat.groups.records import Record, decode_record, encode_record
@@ -29,7 +30,7 @@ from kafka_compat.groups.requests import (
     Commit,
     GroupDescription,
     GroupOverview,
-    GroupState,
+    GroupType,
     Join,
     JoinResult,
     LeaveResult,
@@ -48,11 +49,25 @@ if TYPE_CHECKING:
     from kafka_compat.metadata.described import TopicMetadata
 
 
-class GroupProgress(NamedTuple):
-    """The state, members and committed offsets of a group. `committed` is a live view of the offsets."""
+class KnownMember(Protocol):
+    """A member of a group of any type."""
 
-    state: GroupState
-    members: int
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def client_host(self) -> str: ...
+
+
+class GroupProgress(NamedTuple):
+    """The type, state, members and committed offsets of a group. `members` maps member IDs to members. Both
+    mappings are live views.
+    """
+
+    type: GroupType
+    state: str
+    members: Mapping[str, KnownMember]
     committed: Mapping[TopicPartition, CommittedOffset]
 
 
@@ -81,6 +96,7 @@ class GroupCoordinator:
         self._partition_exists = partition_exists
         self._new_member_id = new_member_id
         self._consumer_groups = consumer_groups
+        self.counts = GroupCounts()
         self._runtime: CoordinatorRuntime[Group, Record] = CoordinatorRuntime(
             topic=OFFSETS_TOPIC,
             noun="group",
@@ -98,7 +114,13 @@ class GroupCoordinator:
 
     def _new_group(self, group_id: str, snapshots: SnapshotRegistry) -> Group:
         return Group(
-            group_id, snapshots, self._settings, self._new_member_id, self._consumer_groups, self._now()
+            group_id,
+            snapshots,
+            self._settings,
+            self._new_member_id,
+            self._consumer_groups,
+            self.counts,
+            self._now(),
         )
 
     def start(self) -> None:
@@ -150,7 +172,7 @@ class GroupCoordinator:
         if error or running is None:
             respond(JoinResult(error=error, member_id=request.member_id))
         else:
-            self._runtime.carry_out(running, running.machine.joining.join(request, respond, self._now()))
+            self._runtime.carry_out(running, running.machine.join(request, respond, self._now()))
 
     def sync(self, group_id: str, request: Sync, respond: Callable[[SyncResult], None]) -> None:
         running, error = self._find(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -160,17 +182,17 @@ class GroupCoordinator:
         if error or running is None:
             respond(SyncResult(error=error))
         else:
-            self._runtime.carry_out(running, running.machine.rebalance.sync(request, respond, self._now()))
+            self._runtime.carry_out(running, running.machine.sync(request, respond, self._now()))
 
     def heartbeat(
         self, group_id: str, generation_id: int, member_id: str, group_instance_id: str | None
     ) -> ErrorCode:
         running = self._running.get(group_id)
         if running is not None:
-            rebalance = running.machine.rebalance
-            error = rebalance.heartbeat(generation_id, member_id, group_instance_id, self._now())
+            machine = running.machine
+            error = machine.heartbeat(generation_id, member_id, group_instance_id, self._now())
             # Set the timer only for an earlier deadline: most requests are heartbeats, which rarely set one.
-            wake_at_ms, alarm = rebalance.timers.wake_at_ms, running.alarm
+            wake_at_ms, alarm = machine.wake_at_ms, running.alarm
             if alarm is None or wake_at_ms is None or wake_at_ms < alarm.at_ms:
                 self._runtime.set_alarm(running)
             return error
@@ -220,7 +242,7 @@ class GroupCoordinator:
 
     def describe_consumer_group(self, group_id: str) -> tuple[ErrorCode, View | None]:
         """Return an error code, and the committed state of a consumer group if there is no error."""
-        error = self._refusal(group_id, empty_id_allowed=True)
+        error = self._refusal(group_id)
         running = self._running.get(group_id)
         view = None if running is None else running.machine.consumer.state.committed
         if view is None and not error:
@@ -248,7 +270,7 @@ class GroupCoordinator:
             members = tuple((one, ErrorCode.UNKNOWN_MEMBER_ID) for one in leaving)
             respond(LeaveResult(error=ErrorCode.NONE, members=members))
         else:
-            self._runtime.carry_out(running, running.machine.joining.leave(leaving, respond, self._now()))
+            self._runtime.carry_out(running, running.machine.leave(leaving, respond, self._now()))
 
     # Offsets
 
@@ -415,24 +437,28 @@ class GroupCoordinator:
         ]
 
     def describe_group(self, group_id: str) -> tuple[ErrorCode, GroupDescription | None]:
-        """Return an error code, and the description of a group, or None if the group is unknown."""
+        """Return an error code, and the description of a classic group, or None if there is no such group."""
         error = self._refusal(group_id, empty_id_allowed=True)
         running = self._running.get(group_id)
-        return error, None if running is None else running.machine.describe()
+        is_classic = running is not None and running.machine.committed_type is GroupType.CLASSIC
+        return error, running.machine.describe() if running is not None and is_classic else None
 
     def group_ids(self) -> list[str]:
         """Return the IDs of all groups on this broker."""
         return list(self._running)
 
     def progress(self, group_id: str) -> GroupProgress | None:
-        """Return the state and offsets of a group, or None if the group is unknown."""
+        """Return the state, members and offsets of a group, or None if the group is unknown."""
         running = self._running.get(group_id)
         if running is None:
             return None
         machine = running.machine
-        return GroupProgress(
-            machine.rebalance.state, len(machine.rebalance.roster), machine.offsets.stored.committed
-        )
+        offsets = machine.offsets.stored.committed
+        view = machine.consumer.state.committed
+        if view is not None:
+            return GroupProgress(GroupType.CONSUMER, view.state, view.members, offsets)
+        rebalance = machine.rebalance
+        return GroupProgress(GroupType.CLASSIC, rebalance.state, rebalance.roster.members, offsets)
 
     def delete_groups(
         self, group_ids: Iterable[str], respond: Callable[[dict[str, ErrorCode]], None]

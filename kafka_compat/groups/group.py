@@ -10,6 +10,8 @@ Rules
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import (
@@ -20,9 +22,19 @@ from kafka_compat.coordinator_runtime.coordinator_log import (
 from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.consumer.consumer_group import ConsumerGroup, ConsumerGroups, MembersStored
+from kafka_compat.groups.consumer.classic_members import ClassicMembers
+from kafka_compat.groups.consumer.consumer_group import (
+    STORE_FAILURES,
+    ConsumerGroup,
+    MembersStored,
+    Replaced,
+)
+from kafka_compat.groups.consumer.conversion import CannotUpgrade, Downgrade, Upgrade
+from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
+from kafka_compat.groups.consumer.state import GroupState
+from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.joining import Joining
 from kafka_compat.groups.offsets import GroupOffsets
 from kafka_compat.groups.rebalance import (
@@ -36,16 +48,22 @@ from kafka_compat.groups.rebalance import (
 from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record
 from kafka_compat.groups.requests import (
     CONSUMER_PROTOCOL_TYPE,
+    UNKNOWN_MEMBER_ID,
     Commit,
     GroupDescription,
     GroupOverview,
     GroupType,
+    Join,
+    JoinResult,
+    Leaving,
     MemberDescription,
     OffsetAndMetadata,
     PartitionErrors,
+    Sync,
     TopicPartition,
 )
 from kafka_compat.groups.settings import GroupSettings
+from kafka_compat.groups.timers import Timers
 
 _OFFSET_STORE_ERRORS: Final = STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
@@ -75,9 +93,20 @@ class TombstonesStored(NamedTuple):
     answer: PartitionErrors | ErrorCode
 
 
+@dataclass(slots=True)
+class ConsumerGroupReplaced:
+    """A JoinGroup request that turns an empty consumer group into a classic group. The tombstones are being
+    written. The request is processed when they have been appended.
+    """
+
+    waiter: Waiter
+    is_appended: bool = False
+
+
 class Group:
     """State machine of one group. `joining` and `rebalance` handle the members of a classic group, and
-    `consumer` those of a consumer group. A group without members may become either.
+    `consumer` and `classic_members` those of a consumer group. A group without members may become either, and
+    `consumer/conversion.py` converts a group with members.
     """
 
     def __init__(
@@ -87,6 +116,7 @@ class Group:
         settings: GroupSettings,
         new_member_id: Callable[[str], str],
         consumer_groups: ConsumerGroups,
+        counts: GroupCounts,
         now: Now,
     ) -> None:
         self.group_id = group_id
@@ -94,15 +124,34 @@ class Group:
         self.rebalance = Rebalance(group_id, snapshots, settings, now)
         self.joining = Joining(self.rebalance, new_member_id)
         self.offsets = GroupOffsets(snapshots)
-        self.consumer = ConsumerGroup(
-            group_id, snapshots, consumer_groups, self.rebalance.outbox, self.rebalance.timers
-        )
+        self._counts = counts
+        self._upgrade = Upgrade(self.rebalance, consumer_groups.limits, consumer_groups.topics)
+        self._downgrade = Downgrade(self.rebalance, consumer_groups.limits, consumer_groups.topics)
+        self._consumer_groups = consumer_groups
+        self.consumer = self._consumer_group(GroupState(snapshots), self.rebalance.timers)
+        self.classic_members = ClassicMembers(self.consumer, new_member_id)
         self._settings = settings
         self._outbox = self.rebalance.outbox
+
+    def _consumer_group(self, state: GroupState, timers: Timers) -> ConsumerGroup:
+        return ConsumerGroup(
+            self.group_id,
+            state,
+            self._consumer_groups,
+            self._downgrade,
+            self.rebalance.outbox,
+            timers,
+            self._counts,
+        )
 
     @property
     def type(self) -> GroupType:
         return GroupType.CONSUMER if self.consumer.state.exists else GroupType.CLASSIC
+
+    @property
+    def committed_type(self) -> GroupType:
+        """The type of the group that clients see."""
+        return GroupType.CLASSIC if self.consumer.state.committed is None else GroupType.CONSUMER
 
     @property
     def is_empty(self) -> bool:
@@ -112,16 +161,89 @@ class Group:
     def consumer_heartbeat(self, request: Heartbeat, waiter: Waiter, now: Now) -> Output:
         """Process a ConsumerGroupHeartbeat request (KIP-848)."""
         out = self._outbox.begin()
-        joins = request.member_epoch == JOIN_EPOCH
-        if self.type is GroupType.CLASSIC and not (joins and self.rebalance.state is EMPTY):
+        if self.type is GroupType.CONSUMER:
+            self.consumer.heartbeat(request, waiter, now)
+        elif request.member_epoch != JOIN_EPOCH:
             message = f"The group {self.group_id} is not a consumer group"
             self._outbox.respond(waiter, HeartbeatResult(ErrorCode.GROUP_ID_NOT_FOUND, message))
+        elif self.rebalance.state is EMPTY:
+            self._join_replacing(self.consumer.state, (), request, waiter, now)
         else:
-            replaced: list[Record] = []
-            if self.rebalance.stored.snapshot is not None:
-                replaced.append(GroupRecord(self.group_id, None))
-            self.consumer.heartbeat(request, waiter, replaced, now)
+            self._upgrade_with(request, waiter, now)
         return out
+
+    def _join_replacing(
+        self, state: GroupState, records: Iterable[Record], request: Heartbeat, waiter: Waiter, now: Now
+    ) -> None:
+        """Let a member join the consumer group with this state and these records, which replaces the classic
+        group if the write succeeds. If the write fails, nothing has changed.
+        """
+        stored = self.rebalance.stored.snapshot is not None
+        tombstones = [GroupRecord(self.group_id, None)] if stored else []
+        replaced = Replaced([*tombstones, *records], partial(self._became_consumer_group, now))
+        self._consumer_group(state, Timers()).heartbeat(request, waiter, now, replaced)
+
+    def _upgrade_with(self, request: Heartbeat, waiter: Waiter, now: Now) -> None:
+        """Convert a classic group with members to a consumer group, which the member joins."""
+        try:
+            self._upgrade.check()
+            for member_id in self.rebalance.roster.members:
+                self.rebalance.answer_waiting(member_id, ErrorCode.REBALANCE_IN_PROGRESS, member_id)
+            records, state = self._upgrade.convert()
+        except CannotUpgrade as error:
+            self._outbox.respond(waiter, HeartbeatResult(error.error, str(error)))
+            return
+        self._join_replacing(state, records, request, waiter, now)
+
+    def _became_consumer_group(self, now: Now) -> Output:
+        out = self._outbox.begin()
+        if self.rebalance.state is not EMPTY:
+            self._outbox.note("became a consumer group")
+        self.rebalance.reset(now)
+        self.consumer.start_sessions(now)
+        return out
+
+    def join(self, request: Join, waiter: Waiter, now: Now) -> Output:
+        """Process a JoinGroup request. The caller must have checked the session timeout."""
+        if self.type is GroupType.CLASSIC:
+            return self.joining.join(request, waiter, now)
+        if not self.is_empty:
+            return self.classic_members.join(request, waiter, now)
+        out = self._outbox.begin()
+        if request.member_id != UNKNOWN_MEMBER_ID:
+            result = JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+            self._outbox.respond(waiter, result)
+            return out
+        purpose = ConsumerGroupReplaced(waiter)
+
+        def join() -> Output:
+            purpose.is_appended = True
+            return self.joining.join(request, waiter, now)
+
+        self._outbox.write(Write(self.consumer.tombstones(), purpose, then=join))
+        return out
+
+    def sync(self, request: Sync, waiter: Waiter, now: Now) -> Output:
+        """Process a SyncGroup request."""
+        if self.type is GroupType.CLASSIC:
+            return self.rebalance.sync(request, waiter, now)
+        return self.classic_members.sync(request, waiter, now)
+
+    def heartbeat(
+        self, generation_id: int, member_id: str, group_instance_id: str | None, now: Now
+    ) -> ErrorCode:
+        """Process a Heartbeat request of the classic protocol, and return the error code. It is sent at once:
+        it does not show state that may be lost with an uncommitted record.
+        """
+        if self.consumer.state.exists:
+            return self.classic_members.heartbeat(generation_id, member_id, group_instance_id, now)
+        return self.rebalance.heartbeat(generation_id, member_id, group_instance_id, now)
+
+    def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> Output:
+        """Process a LeaveGroup request, which may name several members (version 3 and later)."""
+        if self.type is GroupType.CLASSIC:
+            return self.joining.leave(leaving, waiter, now)
+        return self.classic_members.leave(leaving, waiter, now)
 
     def regexes_resolved(self, found: Mapping[str, frozenset[str]], version: int, now: Now) -> Output:
         """Store the topics that match the regular expressions of a consumer group."""
@@ -156,6 +278,7 @@ class Group:
         if not fitting:
             self._outbox.respond(waiter, errors)
             return out
+        self._counts.offset_commits += len(fitting)
         self._write_offsets(fitting, waiter, errors, request.producer)
         return out
 
@@ -205,6 +328,7 @@ class Group:
         }
         deleted = [partition for partition, error in answer.items() if not error]
         if deleted:
+            self._counts.offset_deletions += len(self.offsets.known(deleted))
             self._write_tombstones(deleted, waiter, answer, keeps_group=self.type is GroupType.CONSUMER)
         else:
             # Keep the group, even if it is empty and is waiting for its first member.
@@ -250,6 +374,7 @@ class Group:
                 protocol_type=self.rebalance.protocol_type,
                 subscribed_topics=self.rebalance.subscribed_topics,
             )
+        self._counts.offset_expirations += len(expired)
         self._write_tombstones(expired, None, ErrorCode.NONE)
         return out
 
@@ -315,10 +440,15 @@ class Group:
         elif isinstance(purpose, MembersStored):
             if error and not is_committed(error):
                 self.consumer.write_failed(now)
+        elif isinstance(purpose, ConsumerGroupReplaced):
+            if error and not purpose.is_appended:
+                result = JoinResult(STORE_FAILURES.get(error, error), UNKNOWN_MEMBER_ID)
+                self._outbox.respond(purpose.waiter, result)
         else:
             if error:
                 error = self.rebalance.store_failed(error)
             if isinstance(purpose, AssignmentStored):
+                self._counts.classic_rebalances += not error
                 self.rebalance.assignment_written(purpose, error, now)
             elif isinstance(purpose, StaticMemberStored):
                 self.joining.static_member_written(purpose, error, now)
@@ -358,7 +488,7 @@ class Group:
         out = self._outbox.begin()
         for timer in self.rebalance.timers.due(now.timer_ms)[:1]:
             self.rebalance.timers.take(timer, now.timer_ms)
-            self.consumer.timer_over(timer)
+            self.consumer.timer_over(timer, now)
         self.rebalance.timers.find_earliest()
         return out
 

@@ -135,6 +135,7 @@ class Rebalance:
             f"preparing to rebalance in state {self.state} with generation {self.generation_id}: {reason}"
         )
         if self.state is COMPLETING_REBALANCE:
+            self._note_assignments(False)
             self._propagate_assignments(ErrorCode.REBALANCE_IN_PROGRESS, now)
         self._end_sync_wait()
         timeout_ms = self.roster.rebalance_timeout_ms
@@ -253,6 +254,10 @@ class Rebalance:
             self.store_generation(assignments, AssignmentStored(self.generation_id))
         return out
 
+    def _note_assignments(self, are_stored: bool) -> None:
+        for member in self.roster.members.values():
+            member.has_assignment = are_stored
+
     def _propagate_assignments(self, error: ErrorCode, now: Now) -> None:
         for member_id, member in self.roster.members.items():
             waiter = self.roster.awaiting_sync.pop(member_id, None)
@@ -322,13 +327,8 @@ class Rebalance:
 
     def restore(self, snapshot: GroupSnapshot, now: Now) -> None:
         """Restore the stored generation, with a stable group and a full session timeout for every member."""
-        self.state = STABLE if snapshot.members else EMPTY
-        self.state_timestamp_ms = snapshot.state_timestamp_ms
-        self.generation_id = snapshot.generation_id
-        self.protocol_type = snapshot.protocol_type or None
-        self.protocol_name = snapshot.protocol_name
-        for stored in snapshot.members:
-            member = Member(
+        members = [
+            Member(
                 member_id=stored.member_id,
                 group_instance_id=stored.group_instance_id,
                 client_id=stored.client_id,
@@ -337,12 +337,37 @@ class Rebalance:
                 rebalance_timeout_ms=stored.rebalance_timeout_ms,
                 protocols=((snapshot.protocol_name or "", stored.subscription),),
             )
-            self.roster.add(member)
-            self.restart_session(member, now)
-        self.roster.leader_id = snapshot.leader_id
-        self._learn_subscription()
+            for stored in snapshot.members
+        ]
+        self.start_with(members, snapshot, now)
         if len(self.roster) > self.settings.group_max_size:
             self.prepare("the loaded group has more members than group.max.size", now)
+
+    def start_with(self, members: Iterable[Member], snapshot: GroupSnapshot, now: Now) -> None:
+        """Continue from a stored generation with these members, which are those of the snapshot."""
+        self.reset(now)
+        self.state_timestamp_ms = snapshot.state_timestamp_ms
+        self.generation_id = snapshot.generation_id
+        self.protocol_type = snapshot.protocol_type or None
+        self.protocol_name = snapshot.protocol_name
+        for member in members:
+            self.roster.add(member)
+            self.restart_session(member, now)
+        self._note_assignments(True)
+        self.state = STABLE if self.roster.members else EMPTY
+        self.roster.leader_id = snapshot.leader_id
+        self._learn_subscription()
+
+    def reset(self, now: Now) -> None:
+        """Return to the state of a new group. The caller must have completed all waiting requests."""
+        self.timers.clear()
+        self.roster.clear()
+        self.state = EMPTY
+        self.state_timestamp_ms = now.wall_ms
+        self.generation_id = 0
+        self.protocol_type = self.protocol_name = self.subscribed_topics = None
+        self._member_added = False
+        self._initial_delay_left_ms = None
 
     def store_failed(self, error: ErrorCode) -> ErrorCode:
         """Log a failed write, and return the error code for the members."""
@@ -357,6 +382,7 @@ class Rebalance:
         if error:
             self.prepare(f"the assignment could not be stored: {error.name}", now)
         else:
+            self._note_assignments(True)
             self._transition(STABLE, now)
 
     def _transition(self, state: GroupState, now: Now) -> None:

@@ -14,7 +14,8 @@ from kafka_compat.groups.requests import JoinedMember, Protocols
 @dataclass(slots=True, kw_only=True)
 class Member:
     """One member of a group. `is_new` is true until its first rebalance has completed. `StoredGeneration`
-    contains its assignment.
+    contains its assignment, if `has_assignment` is true: not for a new member, nor after a rebalance that was
+    interrupted before the assignment was known.
     """
 
     member_id: str
@@ -25,6 +26,7 @@ class Member:
     rebalance_timeout_ms: int
     protocols: Protocols
     is_new: bool = False
+    has_assignment: bool = False
 
     @property
     def is_static(self) -> bool:
@@ -78,6 +80,15 @@ class Roster:
         if self.leader_id is None:
             self.leader_id = member.member_id
         self._supporters.update({name for name, _ in member.protocols})
+
+    def clear(self) -> None:
+        """Remove all members and pending members. The caller must have completed their requests."""
+        self.members.clear()
+        self.static_ids.clear()
+        self.pending.clear()
+        self.unsynced.clear()
+        self.leader_id = None
+        self._supporters.clear()
 
     def remove(self, member_id: str) -> None:
         """Remove a member or a pending member, whose waiting request the caller must have completed."""

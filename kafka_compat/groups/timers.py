@@ -6,9 +6,13 @@ from typing import NamedTuple
 
 class TimerKind(Enum):
     JOIN = "join"
-    """Deadline for members to join or rejoin. One per group."""
+    """Deadline for members to join or rejoin. One per classic group, or one per classic member of a consumer
+    group.
+    """
     SYNC = "sync"
-    """Deadline for every member's SyncGroup after a rebalance. One per group."""
+    """Deadline for every member's SyncGroup after a rebalance. One per classic group, or one per classic
+    member of a consumer group.
+    """
     SESSION = "session"
     """End of a member's session."""
     REVOCATION = "revocation"

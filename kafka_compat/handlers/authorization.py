@@ -39,7 +39,8 @@ _SUPPORTED: Final = {
     ),
 }
 """The operations on each type of resource, as in Kafka's AclEntry."""
-_ALL: Final = {kind: sum(1 << one for one in some) for kind, some in _SUPPORTED.items()}
+_GROUP_SETTINGS: Final = (Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)
+"""Operations on the settings of groups, which Kafka 4.0 added."""
 
 _CODES: Final = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -139,11 +140,21 @@ class Denied:
 
 def allowed_operations(ctx: RequestContext, resource_type: ResourceType, name: str) -> int:
     """Return the operations that the client may execute on a resource, as a bit field (KIP-430)."""
-    if ctx.authorizer is None:
-        return _ALL[resource_type]
+    return _allowed(ctx, resource_type, name, _SUPPORTED[resource_type])
+
+
+def allowed_group_operations(ctx: RequestContext, group_id: str) -> int:
+    """Like `allowed_operations` for a group, but with the operations on its settings."""
+    operations = (*_SUPPORTED[ResourceType.GROUP], *_GROUP_SETTINGS)
+    return _allowed(ctx, ResourceType.GROUP, group_id, operations)
+
+
+def _allowed(
+    ctx: RequestContext, resource_type: ResourceType, name: str, operations: tuple[Operation, ...]
+) -> int:
     return sum(
         1 << operation
-        for operation in _SUPPORTED[resource_type]
+        for operation in operations
         if allows(ctx, operation, resource_type, name, logged=False)
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
-from kafka_compat.handlers.authorization import Denied, allowed_operations, allows
+from kafka_compat.handlers.authorization import Denied, allowed_group_operations, allows
 from kafka_compat.handlers.feature_gates import require_level
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.features import GROUP_VERSION
@@ -39,7 +39,7 @@ def consumer_group_describe(
     for group_id in request.group_ids:
         group = yield from _describe(ctx, group_id)
         if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = allowed_operations(ctx, ResourceType.GROUP, group_id)
+            group.authorized_operations = allowed_group_operations(ctx, group_id)
         response.groups.append(group)
     return response
 
@@ -52,7 +52,8 @@ def _describe(ctx: RequestContext, group_id: str) -> Steps[DescribedGroup]:
     if view is None:
         message = None
         if error is ErrorCode.GROUP_ID_NOT_FOUND:
-            message = f"The group {group_id} is not a consumer group"
+            is_known = groups.progress(group_id) is not None
+            message = f"Group {group_id} " + ("is not a consumer group." if is_known else "not found.")
         return DescribedGroup(group_id=group_id, error_code=error, error_message=message)
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
     members: list[DescribedMember] = []

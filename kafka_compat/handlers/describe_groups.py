@@ -1,13 +1,16 @@
 """DescribeGroups (API key 15): state and members of groups.
 
 Version 3 can request the authorized operations, and version 4 adds static members (KIP-345). In version 6 and
-later, an unknown group is an error (KIP-1043); in earlier versions, it is returned with the state "Dead".
+later, an unknown group and a group that does not use the classic protocol are errors (KIP-1043); in earlier
+versions, they are returned with the state "Dead". Version 6 also reports the operations on groups' settings.
 """
+
+from typing import Final
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import GroupState
-from kafka_compat.handlers.authorization import allowed_operations, allows
+from kafka_compat.handlers.authorization import allowed_group_operations, allowed_operations, allows
 from kafka_compat.long_work import Steps
 from kafka_compat.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -17,6 +20,9 @@ from kafka_compat.protocol.messages.describe_groups import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
+_NOT_FOUND_FROM: Final = 6
+_GROUP_SETTINGS_FROM: Final = 6
+
 
 @handler(0, 6)
 def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse]:
@@ -25,7 +31,11 @@ def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Step
     for group_id in request.groups:
         group = _describe(ctx, group_id)
         if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = allowed_operations(ctx, ResourceType.GROUP, group_id)
+            group.authorized_operations = (
+                allowed_group_operations(ctx, group_id)
+                if ctx.api_version >= _GROUP_SETTINGS_FROM
+                else allowed_operations(ctx, ResourceType.GROUP, group_id)
+            )
         is_denied = group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
         (response.groups if is_denied else groups).append(group)
         yield None
@@ -36,14 +46,18 @@ def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Step
 def _describe(ctx: RequestContext, group_id: str) -> DescribedGroup:
     if not allows(ctx, Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    error, group = ctx.services.groups.describe_group(group_id)
+    groups = ctx.services.groups
+    error, group = groups.describe_group(group_id)
     if error:
         return DescribedGroup(group_id=group_id, error_code=error)
     if group is None:
         dead = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
-        if ctx.api_version >= 6:
+        if ctx.api_version >= _NOT_FOUND_FROM:
+            is_known = groups.progress(group_id) is not None
             dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            dead.error_message = f"Group {group_id} not found."
+            dead.error_message = f"Group {group_id} " + (
+                "is not a classic group." if is_known else "not found."
+            )
         return dead
     return DescribedGroup(
         group_id=group_id,

@@ -44,7 +44,7 @@ def fetch(
     for topic in request.topics:
         if len(targets) + len(topic.partitions) > _PARTITIONS_AT_ONCE:
             return _fetch_many(ctx, request)
-        targets += _targets(topic.topic_id if by_id else topic.topic, topic.partitions)
+        _add(targets, topic.topic_id if by_id else topic.topic, topic.partitions)
     forgotten = [] if not request.forgotten_topics_data else list(_forgotten(ctx, request))
     plan = _planned(ctx, request, targets, forgotten)
     if isinstance(plan, FetchResponse):
@@ -60,7 +60,7 @@ def _fetch_many(ctx: RequestContext, request: FetchRequest) -> Steps[FetchRespon
     for topic in request.topics:
         name = topic.topic_id if by_id else topic.topic
         for first in range(0, len(topic.partitions), _PARTITIONS_AT_ONCE):
-            targets += _targets(name, topic.partitions[first : first + _PARTITIONS_AT_ONCE])
+            _add(targets, name, topic.partitions[first : first + _PARTITIONS_AT_ONCE])
             yield None
     forgotten = yield from gathered(_forgotten(ctx, request))
     plan = _planned(ctx, request, targets, forgotten)
@@ -79,9 +79,9 @@ def _fetch_allowed(
     return (yield from answer) if isinstance(answer, Generator) else answer
 
 
-def _targets(topic: str | UUID, partitions: Sequence[FetchPartition]) -> list[FetchTarget]:
-    return [
-        FetchTarget(
+def _add(targets: list[FetchTarget], topic: str | UUID, partitions: Sequence[FetchPartition]) -> None:
+    for wanted in partitions:
+        target = FetchTarget(
             topic,
             wanted.partition,
             wanted.fetch_offset,
@@ -90,8 +90,7 @@ def _targets(topic: str | UUID, partitions: Sequence[FetchPartition]) -> list[Fe
             wanted.last_fetched_epoch,
             wanted.log_start_offset,
         )
-        for wanted in partitions
-    ]
+        targets.append(target)
 
 
 def _forgotten(ctx: RequestContext, request: FetchRequest) -> Iterator[PartitionKey]:
@@ -113,7 +112,7 @@ def _planned(
             targets,
             forgotten,
             by_id,
-            ctx.services.clock.monotonic_ms(),
+            ctx.services.clock.monotonic_ms() if request.session_id else 0,
         )
     except KafkaError as error:
         return FetchResponse(error_code=error.code)

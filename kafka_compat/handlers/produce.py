@@ -274,12 +274,11 @@ class _Appends:
     def begin(self, topic: TopicProduceData) -> str | None:
         """Start the appends to a topic, and return its name, or None if the topic ID is unknown."""
         ctx = self._ctx
-        self.partitions = []
-        self._responses.append(
-            TopicProduceResponse(
-                name=topic.name, topic_id=topic.topic_id, partition_responses=self.partitions
-            )
-        )
+        response = TopicProduceResponse()
+        response.name = topic.name
+        response.topic_id = topic.topic_id
+        self.partitions = response.partition_responses
+        self._responses.append(response)
         return topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
 
     def append_all(self, refusal: ErrorCode | None) -> ProduceResponse | Deferred | None:
@@ -324,12 +323,11 @@ class _Appends:
             info = partition.append(records, broker.clock.now_ms(), ctx.api_version, False, ready)
         except (StorageError, KafkaError) as error:
             return failure(index, error, partition.log.log_start_offset)
-        answer = PartitionProduceResponse(
-            index=index,
-            base_offset=info.first_offset,
-            log_append_time_ms=info.log_append_time,
-            log_start_offset=info.log_start_offset,
-        )
+        answer = PartitionProduceResponse()
+        answer.index = index
+        answer.base_offset = info.first_offset
+        answer.log_append_time_ms = info.log_append_time
+        answer.log_start_offset = info.log_start_offset
         needed = info.last_offset + 1
         if (partition.high_watermark if acks == -1 else partition.durable_end_offset) < needed and acks != 0:
             if self._parked is None:
@@ -346,7 +344,8 @@ class _Appends:
             if self._failed:
                 raise HungUp
             return None
-        response = ProduceResponse(responses=self._responses)
+        response = ProduceResponse()
+        response.responses = self._responses
         if self._parked is not None:
             return self._parked.start(response, self._request.timeout_ms) or response
         return response

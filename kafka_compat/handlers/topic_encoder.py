@@ -43,7 +43,7 @@ class TopicEncoder:
         """Size of the fields after a topic's partitions: the authorized operations, and the tagged fields."""
         self._end_bytes = (8 <= version <= 10) * 4 + (version >= 13) * 2 + self._is_flexible
         """Size of the fields after the topics."""
-        self._framer = codec.native_codecs(MetadataResponse, "FRAMERS").get((MetadataResponse, version))
+        self._framer = codec.framer(MetadataResponse, version)
         self._count_bytes = len(self._count(0))
         self._start_bytes = len(self._encode([])) - self._end_bytes
         self._ends: dict[tuple[Any, ...], bytes] = {}
@@ -126,11 +126,8 @@ class TopicEncoder:
         return whole[start:stop]
 
     def _encode(self, topics: list[MetadataResponseTopic]) -> bytes:
-        """Encode a response, possibly preceded by a frame header."""
-        response = MetadataResponse(topics=topics)
-        if self._framer is None:
-            return codec.encode(response, self._version)
-        frame: list[bytes] = self._framer(response, 0, codec.UNBOUNDED)
+        """Encode a response, preceded by a frame header."""
+        frame: list[bytes] = self._framer(MetadataResponse(topics=topics), 0, codec.UNBOUNDED)
         return frame[0]
 
     def _count(self, count: int) -> bytes:

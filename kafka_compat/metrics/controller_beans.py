@@ -12,7 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kafka_compat.groups.requests import GroupState
+from kafka_compat.groups.consumer.state import ConsumerGroupState
+from kafka_compat.groups.requests import GroupState, GroupType
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.dialects import NO_TAGS, Bean, Tags
@@ -111,29 +112,50 @@ def _controller(name: str) -> Bean:
 
 
 GROUPS, TRANSACTIONS = "group-coordinator-metrics", "transaction-coordinator-metrics"
+_COUNTS: Final = {
+    "classic_rebalances": "group-completed-rebalance-count",
+    "consumer_rebalances": "consumer-group-rebalance-count",
+    "offset_commits": "offset-commit-count",
+    "offset_deletions": "offset-deletion-count",
+    "offset_expirations": "offset-expiration-count",
+}
+"""Maps the fields of GroupCounts to Kafka's attributes."""
 _PURGATORY: Final = ("PurgatorySize", "NumDelayedOperations")
 
 
 def groups(view: ClusterView, beans: Beans) -> Steps[None]:
     """Add the metrics of the groups that this process coordinates."""
-    states: Counter[GroupState] = Counter()
+    states: dict[GroupType, Counter[str]] = {each: Counter() for each in GroupType}
     offsets = 0
+    counts: Counter[str] = Counter(dict.fromkeys(_COUNTS.values(), 0))
     for coordinator in view.coordinators():
         for some in batched(coordinator.group_ids(), 200):
             for group_id in some:
                 progress = coordinator.progress(group_id)
                 if progress is not None:
-                    states[progress.state] += 1
+                    states[progress.type][progress.state] += 1
                     offsets += len(progress.committed)
             yield None
-    beans.gauge(_group_manager("NumGroups"), states.total())
+        for name, attribute in _COUNTS.items():
+            counts[attribute] += getattr(coordinator.counts, name)
+    classic, consumer = states[GroupType.CLASSIC], states[GroupType.CONSUMER]
+    beans.gauge(_group_manager("NumGroups"), classic.total())
     beans.gauge(_group_manager("NumOffsets"), offsets)
     for state in GroupState:
-        beans.gauge(_group_manager(f"NumGroups{state}"), states[state])
+        beans.gauge(_group_manager(f"NumGroups{state}"), classic[state])
+        beans.attribute(GROUPS, "classic-group-count", classic[state], {"state": state})
+    for consumer_state in ConsumerGroupState:
+        tags = {"state": consumer_state}
+        beans.attribute(GROUPS, "consumer-group-count", consumer[consumer_state], tags)
+    for group_type, of_type in states.items():
+        beans.attribute(GROUPS, "group-count", of_type.total(), {"protocol": group_type})
+    beans.attribute(GROUPS, "offset-count", offsets)
+    for attribute, count in counts.items():
+        beans.attribute(GROUPS, attribute, count)
     for name in _PURGATORY:
         # Count the groups that are preparing a rebalance, because each has a delayed join in Kafka.
         bean = Bean("server", "DelayedOperationPurgatory", name)
-        beans.gauge(bean, states[GroupState.PREPARING_REBALANCE], {"delayedOperation": "Rebalance"})
+        beans.gauge(bean, classic[GroupState.PREPARING_REBALANCE], {"delayedOperation": "Rebalance"})
 
 
 def loading(view: ClusterView, beans: Beans) -> None:

@@ -157,7 +157,7 @@ class KafkaExporter:
             if topic is not None:
                 found_ms.append((yield from self._add_group_topic(group_id, progress, topic)))
         labels = Labels((("consumergroup", group_id),))
-        self._groups.add(labels, progress.members, _seconds(longest(found_ms)))
+        self._groups.add(labels, len(progress.members), _seconds(longest(found_ms)))
 
     def _add_group_topic(
         self, group_id: str, progress: GroupProgress, topic: TopicMetadata

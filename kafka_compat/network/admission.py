@@ -13,8 +13,6 @@ Rules
 4. A connection that exceeds the limit of its address (max.connections.per.ip) is closed at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket
@@ -76,7 +74,7 @@ class Admission:
         self,
         limits: Limits,
         listeners: Sequence[str],
-        rates: Lazy[ConnectionRates],
+        rates: "Lazy[ConnectionRates]",
         note_refusal: Callable[[str, str], None],
     ) -> None:
         """`rates` is created when the first rate limit is set. `note_refusal` is called with the address of

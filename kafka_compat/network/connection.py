@@ -37,6 +37,7 @@ from kafka_compat.network.turns import TURN_S
 from kafka_compat.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
+    from kafka_compat.api.handler import RequestContext
     from kafka_compat.security.sasl.exchange import Exchange
 
 log = logging.getLogger(__name__)
@@ -73,16 +74,18 @@ class Connection:
             session=self.session,
         )
         """The client's identity. It is replaced when the client authenticates or changes its client ID."""
-        self.header = b"\xff\xff"
-        """The client ID in the last request's header, with the fields around it, as encoded by the client."""
-        self.is_header_flexible: bool | None = False
-        """Whether `header` has tagged fields, or None if `header` is unknown."""
+        self.known: RequestContext | None = None
+        """The last request's context. The next shares it if `kind`, `header` and the caller are the same."""
+        self.kind = b""
+        self.header = b""
+        """The last request's API key and version, and its client ID with the fields around it, encoded."""
         self.last_active_s = monotonic()
         self.frame_started_s = 0.0
         self.closed = False
         self.parked: set[Deferred] = set()
         """Requests whose responses are not available yet. Closing the connection cancels them."""
         self.in_line = False
+        self.began_slice = -1
         self._loop = server.loop
         self._turns = server.turns
         self._request_budget = server.request_budget
@@ -127,7 +130,7 @@ class Connection:
     def _on_readable(self) -> None:
         now_s = monotonic()
         turns = self._turns
-        if now_s >= turns.ends_s and not turns.begin(now_s):
+        if now_s >= turns.ends_s and not turns.begin(self, now_s):
             self._stop_clock(now_s)
             turns.line_up(self, first=self._was_served)
             return

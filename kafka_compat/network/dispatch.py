@@ -10,21 +10,20 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import read_i16_be, read_i32_be
 
 from kafka_compat.api.api import SIZE_BYTES, Api, Part
 from kafka_compat.api.calls import Calls
+from kafka_compat.api.handler import RequestContext
 from kafka_compat.deferred import Deferred, HungUp
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import SPARE_BYTES_MAX, Frame
 from kafka_compat.network.output import Slot
-from kafka_compat.protocol import codec
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.buffers import TooLong
-from kafka_compat.protocol.codec import IS_COMPILED, MalformedRequest
+from kafka_compat.protocol.buffers import TooLong, size_of
+from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.headers import decode_client_id
 from kafka_compat.storage.segments.file_slice import FileSlice
 
@@ -33,11 +32,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_HEADER: Final = Struct(">hhih")
 HEADER_BYTES: Final = 10
 """Size in bytes of the API key, version, correlation ID, and client ID length."""
 SHORT_HEADER_BYTES: Final = 8
 """Size in bytes of the header without a client ID."""
+_KIND_BYTES: Final = 4
+"""Size in bytes of the API key and version."""
+_NO_BODY: Final = 0
 _KEPT_HEADER_END_MAX: Final = 1024
 """Maximum size in bytes of a header that the connection keeps, to recognize it in its next request."""
 
@@ -71,37 +72,24 @@ class Dispatcher:
     def dispatch(self, connection: Connection, frame: Frame) -> bool:
         """Serve one frame. Return False if the connection must be closed."""
         try:
-            size_bytes = len(frame)
-            if size_bytes < HEADER_BYTES:
-                raise MalformedRequest(f"the header has only {size_bytes} bytes")
-            if IS_COMPILED:
-                key, version, correlation_id, client_id_length = _fixed_header(frame)
-            else:
-                key, version, correlation_id, client_id_length = _HEADER.unpack_from(frame)
-            calls = self._calls
-            api = calls.apis.get(key) or calls.api(key)
-            if api is None:
-                raise MalformedRequest(f"API key {key} is not supported")
-            if not api.min_version <= version <= api.max_version:
-                if key == ApiKey.API_VERSIONS:
-                    # Use version 0 for an unknown version (KIP-511), so that the client can choose another.
-                    result = calls.serve(
-                        api, connection.caller, 0, None, size_bytes, connection.last_active_s
-                    )
-                    return self._answer(connection, api, 0, correlation_id, result)
-                raise MalformedRequest(f"{api.key.name} version {version} is not supported")
-            is_flexible = version >= api.first_flexible_version
-            header = connection.header
+            ctx, header = connection.known, connection.header
             position = SHORT_HEADER_BYTES + len(header)
             if (
-                frame[SHORT_HEADER_BYTES:position] != header
-                or is_flexible is not connection.is_header_flexible
-                or api.has_short_header
+                ctx is None
+                or ctx.caller is not connection.caller
+                or frame[:_KIND_BYTES] != connection.kind
+                or frame[SHORT_HEADER_BYTES:position] != header
             ):
-                position = _read_client_id(connection, frame, api, version, client_id_length)
+                ctx, position = self._recognize(connection, frame)
+            calls, api, version = self._calls, ctx.api, ctx.api_version
+            if isinstance(frame, bytes):
+                correlation_id = int(read_i32_be(frame, _KIND_BYTES))
+            else:
+                correlation_id = _fixed_header(frame)[2]
+                ctx = calls.context(api, ctx.caller, version, is_kept=False)
             began_s = 0.0 if calls.stages is None else time.perf_counter()
             try:
-                request = api.decode(version, frame, position)
+                request = api.decode(version, frame, position) if position else None
             except TooLong:
                 deferred = Deferred(is_serial=True)
                 self._answer(connection, api, version, correlation_id, deferred)
@@ -110,16 +98,7 @@ class Dispatcher:
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
                 return True
-            response = calls.serve(
-                api,
-                connection.caller,
-                version,
-                request,
-                size_bytes,
-                connection.last_active_s,
-                began_s,
-                isinstance(frame, bytes),
-            )
+            response = calls.serve(ctx, request, len(frame), connection.last_active_s, began_s)
             if type(response) is not api.response_class:
                 return self._answer(connection, api, version, correlation_id, response)
             # Inline the part of `_answer` that handles an available response, for speed.
@@ -139,6 +118,34 @@ class Dispatcher:
         except Exception:
             log.exception("Closed the connection from %s: a request failed", connection.peer_host)
         return False
+
+    def _recognize(self, connection: Connection, frame: Frame) -> tuple[RequestContext, int]:
+        """Return the context of a request, which the next request may share, and the position of its body."""
+        if len(frame) < HEADER_BYTES:
+            raise MalformedRequest(f"the header has only {len(frame)} bytes")
+        key, version, _, client_id_length = _fixed_header(frame)
+        api = self._calls.api(key)
+        if api is None:
+            raise MalformedRequest(f"API key {key} is not supported")
+        connection.known = None
+        if not api.min_version <= version <= api.max_version:
+            if key == ApiKey.API_VERSIONS:
+                # Use version 0 for an unknown version (KIP-511), so that the client can choose another.
+                return self._calls.context(api, connection.caller, 0), _NO_BODY
+            raise MalformedRequest(f"{api.key.name} version {version} is not supported")
+        client_id: str | None = None
+        position = SHORT_HEADER_BYTES
+        if version > 0 or not api.has_short_header:
+            is_flexible = version >= api.first_flexible_version
+            client_id, position = decode_client_id(frame, HEADER_BYTES, client_id_length, is_flexible)
+        if client_id != connection.caller.client_id:
+            connection.caller = connection.caller.with_client_id(client_id)
+        ctx = self._calls.context(api, connection.caller, version)
+        if SHORT_HEADER_BYTES < position <= _KEPT_HEADER_END_MAX:
+            connection.known = ctx
+            connection.kind = bytes(frame[:_KIND_BYTES])
+            connection.header = bytes(frame[SHORT_HEADER_BYTES:position])
+        return ctx, position
 
     def refusal(self, connection: Connection, frame: Frame, error: KafkaError) -> list[Part] | None:
         """Return the response to a request rejected with `error`, or None if it gets no response."""
@@ -178,7 +185,8 @@ class Dispatcher:
                 request = await calls.codec_thread.run(api.decode_long, version, frame, position)
             finally:
                 budget.change(-size_bytes)
-            result = calls.serve(api, caller, version, request, size_bytes, arrived_s, began_s)
+            ctx = calls.context(api, caller, version)
+            result = calls.serve(ctx, request, size_bytes, arrived_s, began_s)
         except BaseException as error:
             deferred.hang_up()
             if isinstance(error, MalformedRequest):
@@ -253,7 +261,7 @@ class Dispatcher:
             parts = [mangled]
         connection.complete(slot, parts)
         if deferred.sent is not None:
-            deferred.sent(codec.parts_size_bytes(parts) - SIZE_BYTES if parts else 0)
+            deferred.sent(sum(map(size_of, parts)) - SIZE_BYTES if parts else 0)
 
     def _encode_long(self, slot: AwaitedSlot, response: Any, deferred: Deferred | None) -> None:
         """Encode a response in the codec's thread. Later responses wait, but later requests are served."""
@@ -290,24 +298,6 @@ def _kept(frame: Frame) -> Frame:
     if isinstance(frame, bytes) or len(frame) > SPARE_BYTES_MAX:
         return frame
     return memoryview(bytearray(frame))
-
-
-def _read_client_id(
-    connection: Connection, frame: Frame, api: Api, version: int, client_id_length: int
-) -> int:
-    """Read the client ID of a request, and return the position of its body."""
-    client_id: str | None = None
-    position = SHORT_HEADER_BYTES
-    connection.is_header_flexible = None
-    if version > 0 or not api.has_short_header:
-        is_flexible = version >= api.first_flexible_version
-        client_id, position = decode_client_id(frame, HEADER_BYTES, client_id_length, is_flexible)
-        if position <= _KEPT_HEADER_END_MAX:
-            connection.header = bytes(frame[SHORT_HEADER_BYTES:position])
-            connection.is_header_flexible = is_flexible
-    if client_id != connection.caller.client_id:
-        connection.caller = connection.caller.with_client_id(client_id)
-    return position
 
 
 def _fixed_header(frame: Frame) -> tuple[int, int, int, int]:

@@ -20,6 +20,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.network.tls import CHUNK_BYTES, Wire
+from kafka_compat.protocol.buffers import size_of
 from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.segments.file_slice import SENDFILE_BYTES_MIN as SENDFILE_BYTES_MIN
 from kafka_compat.storage.segments.file_slice import FileSlice
@@ -108,6 +109,8 @@ class Output:
             self._count(parts, 1)
         elif self._batch is not None:
             self._batch.extend(parts)
+        elif len(parts) == 1 and not self._queue and not isinstance(parts[0], FileSlice):
+            self._write(parts[0])
         else:
             self._send(parts)
 
@@ -152,7 +155,7 @@ class Output:
     def send_large_batch(self) -> None:
         """If the batch is large, send it and begin a new batch."""
         batch = self._batch
-        if batch and (len(batch) > _BATCH_PARTS_MAX or _size_of(batch[-1]) > _JOINED_BYTES_MAX):
+        if batch and (len(batch) > _BATCH_PARTS_MAX or size_of(batch[-1]) > _JOINED_BYTES_MAX):
             self.end_batch()
             self._batch = []
 
@@ -166,11 +169,6 @@ class Output:
         if self._queue:
             self._enqueue(parts)
             return
-        if len(parts) == 1:
-            part = parts[0]
-            if not isinstance(part, FileSlice):
-                self._write(part)
-                return
         small: list[bytes | bytearray | memoryview] = []
         for i, part in enumerate(parts):
             if isinstance(part, FileSlice):
@@ -325,7 +323,3 @@ class Output:
 
 def _ignore(*_: object) -> None:
     """Do nothing. Replaces the callbacks of an output whose connection is closed."""
-
-
-def _size_of(part: Part) -> int:
-    return part.size_bytes if isinstance(part, FileSlice) else len(part)

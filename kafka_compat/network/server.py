@@ -16,13 +16,7 @@ from kafka_compat.network.admission import Admission, Door, Limits
 from kafka_compat.network.budget import AnswerBudget, RequestBudget
 from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import Frame, InvalidFrame
-from kafka_compat.network.strangers import (
-    FAILED,
-    FAILED_AGAIN,
-    Authentications,
-    Strangers,
-    describe,
-)
+from kafka_compat.network.strangers import FAILED, FAILED_AGAIN, Authentications, Strangers, describe
 from kafka_compat.network.tls import SCRATCH_BYTES
 from kafka_compat.network.turns import Turns
 from kafka_compat.security.principal import ANONYMOUS

@@ -2,7 +2,8 @@
 
 Rules
 1. In each iteration of the loop, clients are served for SLICE_S. During this slice, a readable connection is
-   served at once. Under light load, connections therefore never wait.
+   served at once. Under light load, connections therefore never wait. A callback marks the next iteration,
+   except if one connection begins two slices in a row, because a connection is readable once per iteration.
 2. After the slice, connections wait in line and are served in the next iterations. Each turn lasts TURN_S, or
    less if many connections wait, and includes at least one request.
 3. There are two lines: one for clients that send occasional requests, and one for clients that send requests
@@ -29,6 +30,8 @@ class TakesTurns(Protocol):
 
     closed: bool
     in_line: bool
+    began_slice: int
+    """Number of the last slice that began with this connection."""
 
     def take_turn(self, now_s: float, until_s: float) -> bool:
         """Serve one or more requests, until `until_s`. Return whether more requests can be served now."""
@@ -45,18 +48,22 @@ class Turns:
         self._first: deque[TakesTurns] = deque()
         self._others: deque[TakesTurns] = deque()
         self._first_in_a_row = 0
+        self._slices = 0
         self._scheduled = False
 
     @property
     def waiting(self) -> int:
         return len(self._first) + len(self._others)
 
-    def begin(self, now_s: float) -> bool:
+    def begin(self, connection: TakesTurns, now_s: float) -> bool:
         """Begin a new slice. Return False if connections are waiting, or if this iteration had a slice."""
         if self._first or self._others or self._scheduled:
             return False
         self.ends_s = now_s + SLICE_S
-        self._schedule()
+        if connection.began_slice != self._slices:
+            self._schedule()
+        self._slices += 1
+        connection.began_slice = self._slices
         return True
 
     def line_up(self, connection: TakesTurns, *, first: bool) -> None:

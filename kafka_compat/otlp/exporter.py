@@ -19,7 +19,7 @@ from kafka_compat.http_client import Unreachable, ask
 from kafka_compat.metrics.cluster_view import NoBrokerRuns
 from kafka_compat.otlp.encoding import Request, points_of, refused
 from kafka_compat.otlp.schedule import Outcome, Schedule
-from kafka_compat.tasks import OnFailure, Tasks
+from kafka_compat.tasks import Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.metrics.cluster_view import ClusterView
@@ -53,7 +53,7 @@ class OtlpExporter:
     def start(self, scraper: Scraper) -> None:
         """Start pushing, on the brokers' event loop."""
         log.info("Pushing metrics to %s every %d ms", self._settings.shown, self._settings.interval_ms)
-        self._tasks.spawn("pushing metrics", partial(self._run, scraper), OnFailure.RESTART)
+        self._tasks.spawn("pushing metrics", partial(self._run, scraper), restarts=True)
 
     async def close(self) -> None:
         """Stop pushing, and cancel any push in progress."""

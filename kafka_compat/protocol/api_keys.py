@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from kafka_compat.int_enum import IntEnum
 
 
 class ApiKey(IntEnum):

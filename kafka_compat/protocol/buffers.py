@@ -15,6 +15,8 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 IN_MEMORY: Final = (bytes, bytearray, memoryview)
 
+JOINED_RECORDS_BYTES_MAX: Final = 32 * 1024
+"""Maximum size in bytes of in-memory records that are joined with adjacent bytes of a message."""
 COPIED_BYTES_MAX: Final = 64 * 1024
 """Maximum size of a message that is copied to a bytes object before it is decoded. Its records are bytes.
 Larger messages are decoded from a view, and their records are views.
@@ -78,6 +80,8 @@ def array_layouts(code: str) -> tuple[Struct, ...]:
 
 def uvarint(value: int) -> bytes:
     """Encode a non-negative `value` as an unsigned varint."""
+    if 1 << 7 <= value < 1 << 14:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     if 1 << 14 <= value < 1 << 21:
         return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     out = bytearray()

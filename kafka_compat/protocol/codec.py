@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Sequence
-from types import BuiltinFunctionType
 from typing import Any, Final, TypeVar, cast
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.protocol.buffers import COPIED_BYTES_MAX, IN_MEMORY, STEP_BYTES, Buffer, Records, size_of
+from kafka_compat.protocol.buffers import (
+    COPIED_BYTES_MAX,
+    IN_MEMORY,
+    JOINED_RECORDS_BYTES_MAX,
+    STEP_BYTES,
+    Buffer,
+    Records,
+    size_of,
+)
 from kafka_compat.protocol.schema import Message, schema_of
 
 M = TypeVar("M")
@@ -21,14 +27,11 @@ HOT_APIS: Final = ("api_versions", "fetch", "metadata", "produce")
 """APIs whose messages are native classes in the compiled form (see native_module): those that transfer
 records, and the first requests of every client.
 """
-_ENCODING_ERRORS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError)
+ENCODING_ERRORS: Final = (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError)
 _VERSION: Final = struct.Struct(">h")
 
 _EXPLAINED_BYTES_MAX: Final = 16 * 1024
 """Maximum size of a message in which errors are located, which is 100 times slower than decoding."""
-
-# Maximum size, in bytes, of in-memory records that are joined with adjacent bytes.
-_COPY_SIZE_BYTES_MAX: Final = 8192
 
 
 class MalformedRequest(KafkaError):
@@ -103,38 +106,22 @@ def encode(message: object, version: int, elements_max: int = UNBOUNDED) -> byte
     encode_to = cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
     try:
         encode_to(message, parts.append, parts.append, elements_max)
-    except _ENCODING_ERRORS as error:
+    except ENCODING_ERRORS as error:
         raise ValueError(_why_not_encoded(message, version, error)) from error
     return b"".join(parts)
 
 
-def encode_parts(message: object, version: int, elements_max: int = UNBOUNDED) -> list[Records]:
-    """Encode a message whose records may be slices of files. Raises the same errors as `encode`.
-
-    Each slice is a separate list element, between the bytes before and after it.
+def framer(cls: type, version: int) -> Any:
+    """Return the function that encodes a response frame: framer(message, correlation_id, elements_max)
+    returns its parts. Raises one of ENCODING_ERRORS if a value does not fit, and TooLong.
     """
-    parts: list[Any] = []
-    alone: list[int] = []  # Indexes of the parts that are not joined with adjacent parts.
+    native = native_codecs(cls, "FRAMERS").get((cls, version))
+    if native is not None:
+        return native
+    from kafka_compat.protocol.compiler import compile_framer
 
-    def write_records(value: Records) -> None:
-        if not isinstance(value, IN_MEMORY) or len(value) > _COPY_SIZE_BYTES_MAX:
-            alone.append(len(parts))
-        parts.append(value)
-
-    cls = type(message)
-    encode_to = cls.__encoders__.get(version) or _new_encoder(cls, version)  # type: ignore[attr-defined]
-    try:
-        encode_to(message, parts.append, write_records, elements_max)
-    except _ENCODING_ERRORS as error:
-        raise ValueError(_why_not_encoded(message, version, error)) from error
-    joined: list[Records] = []
-    start = 0
-    for index in alone:
-        joined += (b"".join(parts[start:index]), parts[index])
-        start = index + 1
-    if start < len(parts):
-        joined.append(b"".join(parts[start:]))
-    return joined
+    _check_version(cls, version)
+    return compile_framer(cls, version)
 
 
 def encode_long(message: object, version: int) -> list[Records]:
@@ -153,7 +140,7 @@ def encode_long(message: object, version: int) -> list[Records]:
                 joined.extend(view[position : position + STEP_BYTES])
 
     def write_records(value: Records) -> None:
-        if isinstance(value, IN_MEMORY) and len(value) <= _COPY_SIZE_BYTES_MAX:
+        if isinstance(value, IN_MEMORY) and len(value) <= JOINED_RECORDS_BYTES_MAX:
             joined.extend(value)
         else:
             alone.append((len(joined), value))
@@ -162,7 +149,7 @@ def encode_long(message: object, version: int) -> list[Records]:
     encode_to = cls.__encoders__.get(~version) or _interruptible_encoder(cls, version)  # type: ignore[attr-defined]
     try:
         encode_to(message, write, write_records, UNBOUNDED)
-    except _ENCODING_ERRORS as error:
+    except ENCODING_ERRORS as error:
         raise ValueError(_why_not_encoded(message, version, error)) from error
     whole = memoryview(joined)
     parts: list[Records] = []
@@ -173,11 +160,6 @@ def encode_long(message: object, version: int) -> list[Records]:
     if start < len(whole):
         parts.append(whole[start:])
     return parts
-
-
-def parts_size_bytes(parts: Sequence[Records]) -> int:
-    """Return the total size in bytes of the parts of an encoded message."""
-    return sum(map(size_of, parts))
 
 
 def decode_versioned(cls: type[M], buffer: Buffer) -> tuple[M, int]:
@@ -273,6 +255,3 @@ def _why_not_encoded(message: object, version: int, error: Exception) -> str:
     except Refused as refused:
         return f"v{version} {refused}"
     return f"{type(message).__name__} v{version}: {error}"
-
-
-IS_COMPILED: Final = isinstance(_why_not_encoded, BuiltinFunctionType)

@@ -9,15 +9,17 @@ tracebacks. `kafka_compat.protocol.interpreter` is the same codec without optimi
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeAlias, cast
 
 from kafka_compat.protocol.buffers import Records
 from kafka_compat.protocol.decoder_source import DecoderSource
-from kafka_compat.protocol.encoder_source import EncoderSource
+from kafka_compat.protocol.encoder_source import EncoderSource, FrameSource
 from kafka_compat.protocol.schema import Message, schema_of
 
 Decoder: TypeAlias = Callable[[bytes | memoryview, int, int], tuple[Any, int]]
 Encoder: TypeAlias = Callable[[Any, Callable[[Records], None], Callable[[Records], None], int], None]
+Framer: TypeAlias = Callable[[Any, int, int], list[Records]]
 
 
 def compile_decoder(cls: type[Message], version: int) -> Decoder:
@@ -39,3 +41,12 @@ def compile_encoder(cls: type[Message], version: int) -> Encoder:
     """
     generator = EncoderSource(version, version in schema_of(cls).flexible)
     return cast(Encoder, generator.compile(cls, f"encode {cls.__name__} v{version}"))
+
+
+@cache
+def compile_framer(cls: type[Message], version: int) -> Framer:
+    """Compile a function `frame(message, correlation_id, elements_max)` that returns the parts of a response
+    frame. Large records and slices of files are separate parts. It raises TooLong like an encoder.
+    """
+    generator = FrameSource(version, version in schema_of(cls).flexible)
+    return cast(Framer, generator.compile(cls, f"frame {cls.__name__} v{version}"))

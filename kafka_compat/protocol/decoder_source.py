@@ -93,12 +93,7 @@ class DecoderSource(Source):
             for number, spec in enumerate(tagged):
                 self.line(f"{'elif' if number else 'if'} tag == {spec.tag}:")
                 self.depth += 1
-                nullable, value = self.version in spec.nullable, self.field(target, spec)
-                if isinstance(spec.type, type):
-                    # Kafka marks null in a tagged field with 0, and in other fields with -1.
-                    self.nested(spec.type, nullable, value, is_null="n <= 0")
-                else:
-                    self.value(spec.type, nullable, value)
+                self.value(spec.type, self.version in spec.nullable, self.field(target, spec), is_tagged=True)
                 self.flush()
                 self.line(f"if p != {stop}: raise ValueError")
                 self.depth -= 1
@@ -109,11 +104,11 @@ class DecoderSource(Source):
             self.line(f"p = skip_tagged_fields(b, p, {count})")
         self.depth -= 1
 
-    def value(self, wire_type: WireType, nullable: bool, target: str) -> None:
+    def value(self, wire_type: WireType, nullable: bool, target: str, *, is_tagged: bool = False) -> None:
         if isinstance(wire_type, ArrayOf):
             self.array(wire_type.element, nullable, target)
         elif not isinstance(wire_type, Wire):
-            self.nested(wire_type, nullable, target)
+            self.nested(wire_type, nullable, target, is_tagged=is_tagged)
         elif wire_type.name == "uuid":
             raw = self.variable("u")
             self.fixed(raw, "16s")
@@ -170,11 +165,14 @@ class DecoderSource(Source):
         self.line("else:")
         return "n - 1" if self.flexible else "n"
 
-    def nested(self, cls: type[Message], nullable: bool, target: str, is_null: str = "n < 0") -> None:
+    def nested(self, cls: type[Message], nullable: bool, target: str, *, is_tagged: bool = False) -> None:
+        """Generate code that reads a struct. Before a struct that may be null, there is a byte: 1, or -1 for
+        null, but 0 for null in a tagged field.
+        """
         if nullable:
             self.fixed("n", "b")
             self.flush()
-            self.line(f"if {is_null}:")
+            self.line("if n < 1:" if is_tagged else "if n < 0:")
             self.line(f"    {target} = None")
             self.line("else:")
             self.depth += 1

@@ -7,7 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from kafka_compat.protocol import buffers
-from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType
+from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
 from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, identifier
 
 
@@ -17,6 +18,8 @@ class EncoderSource(Source):
         self.arguments: list[str] = []  # The fixed-size values that the next flush writes.
         self.codes = ""
         self.write = "w"
+        self.signature = "m, w, write_records, left"
+        self.put_records = ["write_records(s)"]
 
     def compile(self, cls: type[Message], title: str) -> Any:
         self.names |= {
@@ -28,7 +31,7 @@ class EncoderSource(Source):
             "TooLong": buffers.TooLong,
         }
         self.write_function(cls)
-        return self.load(title, "def generated(m, w, write_records, left):")
+        return self.load(title, f"def generated({self.signature}):")
 
     def write_function(self, cls: type[Message]) -> None:
         self.line("pass")
@@ -76,12 +79,7 @@ class EncoderSource(Source):
             payload = self.variable("payload")
             self.line(f"{payload} = []")
             self.line(f"{self.write} = {payload}.append")
-            nullable = self.version in spec.nullable
-            if isinstance(spec.type, type):
-                # Kafka marks null in a tagged field with 0, and in other fields with -1.
-                self.nested(spec.type, nullable, value, null_marker=0)
-            else:
-                self.value(spec.type, nullable, value)
+            self.value(spec.type, self.version in spec.nullable, value, is_tagged=True)
             self.flush()
             self.line(f"if {fields} is None: {fields} = []")
             self.line(f"{fields}.append(({spec.tag}, b''.join({payload})))")
@@ -113,11 +111,11 @@ class EncoderSource(Source):
             return "(" + " or ".join(f"{value}.{name} != {known!r}" for name, known in values.items()) + ")"
         return f"{value} != {shared}"
 
-    def value(self, wire_type: WireType, nullable: bool, source: str) -> None:
+    def value(self, wire_type: WireType, nullable: bool, source: str, *, is_tagged: bool = False) -> None:
         if isinstance(wire_type, ArrayOf):
             self.array(wire_type.element, nullable, source)
         elif not isinstance(wire_type, Wire):
-            self.nested(wire_type, nullable, source)
+            self.nested(wire_type, nullable, source, is_tagged=is_tagged)
         elif wire_type.name == "uuid":
             self.fixed(f"{source}.bytes", "16s")
         elif wire_type.code:
@@ -150,7 +148,8 @@ class EncoderSource(Source):
         if wire_type.name == "bytes":
             self.spend(f"n >> {KIB_SHIFT}")
         self.length(code)
-        self.line(f"{'write_records' if wire_type.name == 'records' else self.write}(s)")
+        for statement in self.put_records if wire_type.name == "records" else [f"{self.write}(s)"]:
+            self.line(statement)
         if nullable:
             self.depth -= 1
 
@@ -174,12 +173,12 @@ class EncoderSource(Source):
         """Return the statement that writes one byte."""
         return f"{self.write}({bytes([value])!r})"
 
-    def nested(self, cls: type[Message], nullable: bool, source: str, null_marker: int = 0xFF) -> None:
+    def nested(self, cls: type[Message], nullable: bool, source: str, *, is_tagged: bool = False) -> None:
         message = self.variable("m")
         self.line(f"{message} = {source}")
         if nullable:
             self.flush()
-            self.line(f"if {message} is None: {self.put_byte(null_marker)}")
+            self.line(f"if {message} is None: {self.put_byte(0 if is_tagged else 0xFF)}")
             self.line("else:")
             self.depth += 1
             self.line(self.put_byte(1))
@@ -216,3 +215,27 @@ class EncoderSource(Source):
             self.value(element, False, item)
         self.flush()
         self.depth -= 1
+
+
+class FrameSource(EncoderSource):
+    """Source generator for the encoder of a response frame."""
+
+    def write_function(self, cls: type[Message]) -> None:
+        self.signature = "m, correlation_id, left"
+        self.put_records = [
+            f"if isinstance(s, IN_MEMORY) and n <= {buffers.JOINED_RECORDS_BYTES_MAX}: w(s)",
+            "else: apart += (b''.join(parts), s); parts.clear(); "
+            f"size += len(apart[-2]) + n - {int(self.flexible)}",
+        ]
+        self.line("parts, apart, size = [], [], 0")
+        self.line("w = parts.append")
+        # Like `has_flexible_response_header` in `headers`, which this module cannot import.
+        has_tags = self.flexible and schema_of(cls).api_key != ApiKey.API_VERSIONS
+        self.fixed("correlation_id", "ix" if has_tags else "i")
+        self.struct(cls, "m")
+        self.flush()
+        self.line("rest = b''.join(parts)")
+        pack = self.packer("i")
+        self.line(f"if not apart: return [{pack}(len(rest)) + rest]")
+        self.line(f"apart[0] = {pack}(size + len(rest)) + apart[0]")
+        self.line("return [*apart, rest] if rest else apart")

@@ -55,11 +55,6 @@ def smallest_size_bytes(wire_type: WireType, version: int, flexible: bool) -> in
     return size_bytes
 
 
-def is_tagged_struct(spec: FieldSpec, flexible: bool) -> bool:
-    """Return whether a field is tagged and a struct. Kafka marks null in it with 0, and elsewhere with -1."""
-    return flexible and spec.tag is not None and isinstance(spec.type, type)
-
-
 def interpret_decode(cls: type[Message], version: int, buffer: Buffer, position: int) -> tuple[Message, int]:
     """Decode the message at `position`. Return it with the next position. Raises Refused if it is invalid."""
     flexible = version in schema_of(cls).flexible
@@ -117,12 +112,9 @@ class _Decoder:
 
     def field(self, spec: FieldSpec, position: int, path: str) -> tuple[Any, int]:
         nullable = self.version in spec.nullable
-        if (
-            nullable
-            and is_tagged_struct(spec, self.flexible)
-            and self.buffer[position : position + 1].tobytes() == b"\0"
-        ):
-            return None, position + 1
+        if self.flexible and spec.tag is not None and nullable and isinstance(spec.type, type):
+            marker, position = self.fixed("b", position, path)
+            return (None, position) if marker < 1 else self.value(spec.type, False, position, path)
         return self.value(spec.type, nullable, position, path)
 
     def value(self, wire_type: WireType, nullable: bool, position: int, path: str) -> tuple[Any, int]:
@@ -223,13 +215,13 @@ class _Encoder:
 
     def field(self, spec: FieldSpec, value: Any, path: str) -> None:
         nullable = self.version in spec.nullable
-        if value is None and nullable and is_tagged_struct(spec, self.flexible):
-            self.parts.append(b"\0")
-            return
         if value is None and not nullable:
             raise Refused(path, self.position, "None in a field that cannot be null")
         try:
-            self.value(spec.type, nullable, value, path)
+            if value is None and self.flexible and spec.tag is not None and isinstance(spec.type, type):
+                self.parts.append(b"\0")
+            else:
+                self.value(spec.type, nullable, value, path)
         except Refused:
             raise
         except (struct.error, TypeError, AttributeError, ValueError) as error:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from librt.strings import BytesWriter, write_i32_be
-from mypy_extensions import i32, i64, u8
 
 from kafka_compat.protocol.buffers import IN_MEMORY
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, represent, same
 
-RECORDS_COPIED_BYTES_MAX: i64 = 8192
+if TYPE_CHECKING:
+    # mypyc replaces these types, whose module is slow to import.
+    from mypy_extensions import i32, i64, u8
+
+RECORDS_COPIED_BYTES_MAX: i64 = 32 * 1024
 
 
 class NativeMessage:

@@ -38,12 +38,11 @@ _OPENING = '''\
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import (
     BytesWriter, read_i16_be, read_i32_be, read_i64_be, write_i16_be, write_i32_be, write_i64_be,
 )
-from mypy_extensions import i32, i64
 
 from kafka_compat.protocol.buffers import (
     TooLong, read_uvarint, size_of, skip_tagged_fields, tagged_section, uuid_from,
@@ -53,6 +52,8 @@ from kafka_compat.protocol.native import (
     Frame, NativeMessage, describe, write_i8, write_string, write_uvarint,
 )
 {constants}
+if TYPE_CHECKING:
+    from mypy_extensions import i32, i64
 ABSENT: Final[Any] = object()
 '''
 

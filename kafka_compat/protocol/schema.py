@@ -12,7 +12,8 @@
 Names, order, versions, nullability, tags and defaults are the same as in Kafka's message definitions, with
 field names in snake_case. `flexible` states the versions with compact lengths and tagged fields (KIP-482).
 The decorators turn the class into a slotted class with a keyword-only constructor in which every field has a
-default. Nothing is compiled here: see `kafka_compat.protocol.codec`.
+default. On the path of a record, fields are assigned instead, because Python passes arguments by name slowly.
+Nothing is compiled here: see `kafka_compat.protocol.codec`.
 """
 
 import operator
@@ -277,7 +278,7 @@ def _compile_constructor(cls: type[Message]) -> Callable[..., None]:
             names[f"default_{spec.name}"] = spec.default
             parameters.append(f"{spec.name}=default_{spec.name}")
             body.append(f"    self.{spec.name} = {spec.name}")
-    star = ", *, " if parameters else ""
-    source = f"def __init__(self{star}{', '.join(parameters)}):\n" + "\n".join(body or ["    pass"])
+    # Do not declare the parameters as keyword-only, because Python then looks up each default by its name.
+    source = f"def __init__({', '.join(['self', *parameters])}):\n" + "\n".join(body or ["    pass"])
     exec(source, names)
     return cast(Callable[..., None], names["__init__"])

@@ -78,12 +78,14 @@ class DelayedFetch:
         self._quotas = None if self.is_follower else services.quotas
         max_bytes = request.max_bytes
         if not self.is_follower:
-            max_bytes = min(max_bytes, services.config.int("fetch.max.bytes"))
+            limit_bytes = services.config.int("fetch.max.bytes")
+            if limit_bytes < max_bytes:
+                max_bytes = limit_bytes
             if self._quotas is not None:
                 max_bytes = min(max_bytes, self._quotas.fetch_max_bytes(ctx))
         if version < FIRST_VERSION_WITH_FORMAT_2:
             max_bytes = min(max_bytes, CONVERTED_BYTES_MAX)
-        self._min_bytes = min(request.min_bytes, max_bytes)
+        self._min_bytes = request.min_bytes if request.min_bytes < max_bytes else max_bytes
         self._reader = FetchReader(
             services,
             plan,
@@ -199,7 +201,8 @@ class DelayedFetch:
             throttle_ms = quotas.fetched(self._ctx, response_bytes(plan, result))
             if throttle_ms > 0:
                 return self._throttled(result, throttle_ms)
-        return self._finished(response_of(self._ctx, plan, result, self._reader.replica_id))
+        response = response_of(self._ctx, plan, result, self._reader.replica_id)
+        return self._finished(response) if plan.wants_session or self.is_follower else response
 
     def _response_in_steps(self, result: ReadResult) -> Steps[FetchResponse]:
         quotas, plan = self._quotas, self._plan

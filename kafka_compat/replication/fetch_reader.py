@@ -151,8 +151,10 @@ class FetchReader:
         self, partition: Partition, target: FetchTarget, bytes_left: int, may_exceed: bool, is_first: bool
     ) -> tuple[PartitionData, int, bool]:
         """Return the partition's response data, the size of its records, and whether to respond at once."""
-        code = partition.check_leader_epoch(target.current_leader_epoch, self._leader_only)
         replica_id = self.replica_id
+        code = _NONE
+        if target.current_leader_epoch >= 0 or not partition.is_leader:
+            code = partition.check_leader_epoch(target.current_leader_epoch, self._leader_only)
         if code == _NONE and replica_id >= 0 and not partition.has_follower(replica_id):
             code = (
                 ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -164,14 +166,13 @@ class FetchReader:
         log = partition.log
         high_watermark = partition.high_watermark
         stable_end = log.last_stable_offset(high_watermark)
-        data = PartitionData(
-            partition_index=target.partition,
-            high_watermark=high_watermark,
-            last_stable_offset=stable_end,
-            log_start_offset=log.log_start_offset,
-            aborted_transactions=None,
-            records=NO_RECORDS,
-        )
+        data = PartitionData()
+        data.partition_index = target.partition
+        data.high_watermark = high_watermark
+        data.last_stable_offset = stable_end
+        data.log_start_offset = log.log_start_offset
+        data.aborted_transactions = None
+        data.records = NO_RECORDS
         if self._rack and is_first and partition.is_leader and replica_id == CONSUMER:
             data.preferred_read_replica = self._nearest(partition, target.fetch_offset)
             if data.preferred_read_replica != LEADER:
@@ -188,9 +189,11 @@ class FetchReader:
             upper_bound = log.log_end_offset
         else:
             upper_bound = stable_end if self._committed_only else high_watermark
-        max_bytes = min(target.max_bytes, bytes_left)
+        max_bytes = target.max_bytes if target.max_bytes < bytes_left else bytes_left
+        if max_bytes < 0:
+            max_bytes = 0
         try:
-            found = log.read(target.fetch_offset, max(max_bytes, 0), upper_bound, may_exceed)
+            found = log.read(target.fetch_offset, max_bytes, upper_bound, may_exceed)
         except OffsetOutOfRange:
             return failed_read(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE), 0, True
         except StorageError as error:

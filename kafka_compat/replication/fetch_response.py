@@ -13,7 +13,7 @@ from kafka_compat.long_work import batched
 from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from kafka_compat.replication.fetch_reader import NO_RECORDS, unread
 from kafka_compat.storage.errors import StorageError, UnsupportedCompressionType
-from kafka_compat.storage.segments.file_slice import FileSlice
+from kafka_compat.storage.segments.file_slice import SENDFILE_BYTES_MIN, FileSlice
 
 if TYPE_CHECKING:
     from kafka_compat.long_work import Steps
@@ -34,18 +34,15 @@ _PARTITION_BYTES: Final = 40
 """Approximate sizes in bytes of a response without records: fixed, per topic, and per partition."""
 
 
-TopicPart = tuple[str | UUID, list[PartitionData]]
-"""A topic with partitions that follow each other."""
-
-
 def response_of(ctx: FetchContext, plan: FetchPlan, result: ReadResult, replica_id: int) -> FetchResponse:
     """Build the response without opening a session. Records for a follower, whose ID is `replica_id`, count
     toward the leader's replication quota.
     """
-    topics: list[TopicPart] = []
-    _add(ctx, plan, result.found, replica_id, topics)
-    responses = [_topic(topic, partitions) for topic, partitions in topics]
-    return FetchResponse(session_id=plan.session_id, responses=responses)
+    response = FetchResponse()
+    response.session_id = plan.session_id
+    is_small = result.total_bytes < SENDFILE_BYTES_MIN
+    _add(ctx, plan, result.found, replica_id, response.responses, is_small)
+    return response
 
 
 def response_in_steps(
@@ -56,9 +53,9 @@ def response_in_steps(
     """
     if ctx.api_version < FIRST_VERSION_WITH_FORMAT_2:
         yield from _convert(ctx, result.found, replica_id)
-    topics: list[TopicPart] = []
+    topics: list[FetchableTopicResponse] = []
     for first in range(0, len(result.found), PARTITIONS_AT_ONCE):
-        _add(ctx, plan, result.found[first : first + PARTITIONS_AT_ONCE], replica_id, topics)
+        _add(ctx, plan, result.found[first : first + PARTITIONS_AT_ONCE], replica_id, topics, False)
         yield None
     for denied in batched(plan.denied, PARTITIONS_AT_ONCE):
         for target in denied:
@@ -66,11 +63,7 @@ def response_in_steps(
             if plan.send(target, data, 0):
                 _partitions_of(topics, target.topic).append(data)
         yield None
-    response = FetchResponse(session_id=plan.session_id)
-    for topic, partitions in topics:
-        response.responses.append(_topic(topic, partitions))
-        yield None
-    return response
+    return FetchResponse(session_id=plan.session_id, responses=topics)
 
 
 def _convert(ctx: FetchContext, found: list[Found], replica_id: int) -> Steps[None]:
@@ -133,11 +126,16 @@ def _withheld(partition: int, code: ErrorCode) -> PartitionData:
 
 
 def _add(
-    ctx: FetchContext, plan: FetchPlan, found: Sequence[Found], replica_id: int, topics: list[TopicPart]
+    ctx: FetchContext,
+    plan: FetchPlan,
+    found: Sequence[Found],
+    replica_id: int,
+    topics: list[FetchableTopicResponse],
+    is_small: bool,
 ) -> None:
+    """Add partitions to `topics`, and count them. The records of a small response are read into memory."""
     is_follower = replica_id >= 0
     replicas = ctx.services.replicas
-    sendfile_bytes_min = ctx.sendfile_bytes_min
     if is_follower and replicas.quotas.leader.has_replicas:
         _record_throttled(ctx, found)
     # `_convert` handles versions before FIRST_VERSION_WITH_FORMAT_2.
@@ -148,10 +146,14 @@ def _add(
                 adapted = _for_old_client(ctx, target, data, held, replica_id)
                 if adapted is not data:
                     data, size_bytes = adapted, 0
-            if held is not None and isinstance(data.records, FileSlice):
+            records = data.records
+            if held is not None and isinstance(records, FileSlice):
                 try:
                     # Read small slices now, to detect a truncated segment before the response's size is sent.
-                    data.records.load()
+                    if is_small:
+                        data.records = records.read()
+                    else:
+                        records.load()
                 except (StorageError, OSError) as error:
                     damaged = held.log.unreadable(error, target.fetch_offset)
                     data, size_bytes = unread(target.partition, code_of(damaged)), 0
@@ -165,7 +167,7 @@ def _add(
                 counts.replicated_bytes_out += size_bytes
             else:
                 counts.bytes_out += size_bytes
-            if size_bytes < sendfile_bytes_min:
+            if is_small or size_bytes < ctx.sendfile_bytes_min:
                 replicas.counts.fetched_copied_bytes += size_bytes
             else:
                 replicas.counts.fetched_sendfile_bytes += size_bytes
@@ -181,17 +183,19 @@ def _record_throttled(ctx: FetchContext, found: Sequence[Found]) -> None:
             quota.record(size_bytes, broker.clock.monotonic_ms())
 
 
-def _partitions_of(topics: list[TopicPart], topic: str | UUID) -> list[PartitionData]:
+def _partitions_of(topics: list[FetchableTopicResponse], topic: str | UUID) -> list[PartitionData]:
     """Return the topic's list of partitions. Append the topic to `topics` unless it is already the last."""
-    if not topics or (topics[-1][0] is not topic and topics[-1][0] != topic):
-        topics.append((topic, []))
-    return topics[-1][1]
-
-
-def _topic(topic: str | UUID, partitions: list[PartitionData]) -> FetchableTopicResponse:
-    if isinstance(topic, UUID):
-        return FetchableTopicResponse(topic_id=topic, partitions=partitions)
-    return FetchableTopicResponse(topic=topic, partitions=partitions)
+    last = topics[-1] if topics else None
+    if isinstance(topic, str):
+        if last is None or last.topic != topic:
+            last = FetchableTopicResponse()
+            last.topic = topic
+            topics.append(last)
+    elif last is None or (last.topic_id is not topic and last.topic_id != topic):
+        last = FetchableTopicResponse()
+        last.topic_id = topic
+        topics.append(last)
+    return last.partitions
 
 
 # --- response size, for consumer quotas (KIP-219)

@@ -92,7 +92,7 @@ class FetchTarget:
         """The partition from which a follower's target was last read."""
         self.agrees = False
         """Whether the log of `replica` matched the follower's log up to `fetch_offset`."""
-        self.key = partition_key(topic, partition)
+        self.key = (topic if isinstance(topic, str) else topic.int, partition)
 
 
 class FetchSession:
@@ -185,12 +185,12 @@ class FetchPlan:
 
     def send(self, target: FetchTarget, data: PartitionData, size_bytes: int) -> bool:
         """Return whether the response includes this partition, and record its offsets as sent."""
-        is_sent = self.would_send(target, data, size_bytes)
+        session = self.session
+        is_sent = session is None or self.would_send(target, data, size_bytes)
         # Send the high watermark again later, because a follower that must truncate ignores it.
         is_diverging = data.diverging_epoch.end_offset >= 0
         target.sent_high_watermark = -1 if is_diverging else data.high_watermark
         target.sent_log_start_offset = data.log_start_offset
-        session = self.session
         if size_bytes > 0 and session is not None and target.key in session.targets:
             session.targets.move_to_end(target.key)
         return is_sent
@@ -230,12 +230,14 @@ class FetchSessionCache:
         """Determine the partitions that a request fetches. Raises KafkaError if the session ID or epoch is
         wrong (KIP-227), or if the session uses topic IDs and the request uses names or vice versa (KIP-516).
         """
+        if len(targets) > 1:
+            targets = list({target.key: target for target in targets}.values())
         session = self._sessions.get(session_id)
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if session is not None:
                 self._remove(session)
             wants_session = epoch == INITIAL_EPOCH
-            return FetchPlan(_last_of_each(targets), None, FINAL_EPOCH, wants_session, uses_topic_ids)
+            return FetchPlan(targets, None, FINAL_EPOCH, wants_session, uses_topic_ids)
         if session is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.next_epoch != epoch:
@@ -245,7 +247,7 @@ class FetchSessionCache:
         self._update(session, targets, forgotten)
         if not session.targets:
             self._remove(session)
-            return FetchPlan(_last_of_each(targets))
+            return FetchPlan(targets)
         session.next_epoch = 1 if epoch == _EPOCH_MAX else epoch + 1
         self._touch(session, now_ms)
         return FetchPlan(list(session.targets.values()), session, session.next_epoch)
@@ -327,8 +329,3 @@ class FetchSessionCache:
         self._remove(oldest)
         self.evictions += 1
         return True
-
-
-def _last_of_each(targets: list[FetchTarget]) -> list[FetchTarget]:
-    """Return only the last entry for each partition (rule 4)."""
-    return targets if len(targets) <= 1 else list({target.key: target for target in targets}.values())

@@ -17,7 +17,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.log.log import Log
-from kafka_compat.tasks import Background, OnFailure, Tasks
+from kafka_compat.tasks import Background, Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.config import BrokerConfig
@@ -89,7 +89,7 @@ class LogMover:
     def _run(self, key: Key) -> None:
         # After an unexpected failure, the task is restarted and continues at the end of the copy.
         self._moves[key] = self._tasks.spawn(
-            f"moving {key[0]}-{key[1]}", partial(self._move_until_done, key), OnFailure.RESTART
+            f"moving {key[0]}-{key[1]}", partial(self._move_until_done, key), restarts=True
         )
 
     async def _move_until_done(self, key: Key) -> None:

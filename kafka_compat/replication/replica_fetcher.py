@@ -25,7 +25,7 @@ from kafka_compat.replication.follower_requests import LIST_OFFSETS_VERSION, Sen
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replication_quota import ReplicationQuota
 from kafka_compat.storage.clock import Clock
-from kafka_compat.tasks import OnFailure, Tasks
+from kafka_compat.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
@@ -166,7 +166,7 @@ class ReplicaFetcher:
         self.requests = 0
         """The number of Fetch requests that have been sent."""
         self._requests_by_second: deque[tuple[float, int]] | None = None
-        self._running = tasks.spawn(f"fetching from broker {leader_id}", self._run, OnFailure.RESTART)
+        self._running = tasks.spawn(f"fetching from broker {leader_id}", self._run, restarts=True)
 
     def sample_rate(self, now_s: float) -> None:
         """Record the number of Fetch requests for `rate`. Call this every second, with a monotonic time."""

@@ -88,6 +88,8 @@ def _group(group: Group) -> dict[str, Any]:
         "type": group.type.lower() or None,
         "protocol_type": group.protocol_type,
         "coordinator": group.coordinator,
+        "epoch": group.epoch,
+        "target_epoch": group.target_epoch,
         "members": group.members,
         "lag": group.lag,
         "error": group.error,

@@ -368,7 +368,12 @@ def _describe(observer: Observer, node_id: int, groups: dict[str, Group]) -> Non
                 groups[one.group_id] = group._replace(error=known_code(one.error_code).name)
             else:
                 state = one.group_state or group.state
-                groups[one.group_id] = group._replace(state=state, members=len(one.members))
+                groups[one.group_id] = group._replace(
+                    state=state,
+                    members=len(one.members),
+                    epoch=getattr(one, "group_epoch", None),
+                    target_epoch=getattr(one, "assignment_epoch", None),
+                )
 
 
 def _positions(observer: Observer, node_id: int, groups: dict[str, Group]) -> None:

@@ -270,6 +270,7 @@ def _groups(snapshot: Snapshot) -> Section:
         )
         return [
             Text(plain(group.group_id)),
+            Text(plain(group.type.lower() or _UNKNOWN)),
             Text(state, style),
             _number(group.members),
             _number(group.lag),
@@ -283,6 +284,7 @@ def _groups(snapshot: Snapshot) -> Section:
 
     columns = (
         Column("most lag", is_flexible=True),
+        Column("type"),
         Column("state"),
         Column("members", is_number=True),
         Column("lag", is_number=True),

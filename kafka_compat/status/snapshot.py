@@ -161,7 +161,8 @@ class Position(NamedTuple):
 
 class Group(NamedTuple):
     """A group. `state` and `type` are "" if the broker is too old to report them. Only groups with the
-    protocol type "consumer" have positions. `error` names a Kafka error code.
+    protocol type "consumer" have positions. `error` names a Kafka error code. Only groups of type "consumer"
+    have epochs: `target_epoch` is the epoch of the target assignment.
     """
 
     group_id: str
@@ -172,6 +173,8 @@ class Group(NamedTuple):
     members: int | None = None
     positions: tuple[Position, ...] = ()
     error: str | None = None
+    epoch: int | None = None
+    target_epoch: int | None = None
 
     @property
     def lag(self) -> int | None:

@@ -19,7 +19,7 @@ from kafka_compat.tools.options import Options
 if TYPE_CHECKING:
     from kafka_compat.client.consumed import Consumed
     from kafka_compat.client.fetcher import Fetcher, TopicConsumer
-    from kafka_compat.client.group_consumer import GroupConsumer
+    from kafka_compat.client.group_member import GroupMember
 
 CLIENT_ID: Final = "console-consumer"
 _ALSO: Final = "whitelist="
@@ -74,7 +74,7 @@ def run(arguments: list[str]) -> int:
 class _Console:
     def __init__(
         self,
-        consumer: GroupConsumer | TopicConsumer,
+        consumer: GroupMember | TopicConsumer,
         fetcher: Fetcher,
         formatter: Formatter,
         skips_on_error: bool,
@@ -162,11 +162,14 @@ def _on_sigterm(handler: Callable[[int, object], None]) -> Any:
 
 def _consumer(
     options: Options, settings: dict[str, str], offset: int
-) -> tuple[Cluster, Fetcher, GroupConsumer | TopicConsumer]:
+) -> tuple[Cluster, Fetcher, GroupMember | TopicConsumer]:
     """Create the client, the fetcher and the consumer. Raises Failure if a setting is invalid."""
     from kafka_compat.client.fetcher import Fetcher, TopicConsumer, fetch_settings
+    from kafka_compat.client.group_consumer import uses_consumer_protocol
+    from kafka_compat.client.group_member import group_member
 
     fetching = parsed(fetch_settings, settings)
+    parsed(uses_consumer_protocol, settings)
     cluster = consuming(options.given("bootstrap-server"), settings)
     fetcher = Fetcher(cluster, fetching)
     topics = _topics(cluster, options, fetching.allow_auto_create)
@@ -176,9 +179,7 @@ def _consumer(
         return cluster, fetcher, TopicConsumer(cluster, fetcher, tuple, _FOR_EVER_S)
     if "group.id" not in settings:
         return cluster, fetcher, TopicConsumer(cluster, fetcher, topics, fetching.metadata_max_age_s)
-    from kafka_compat.client.group_consumer import GroupConsumer, group_settings
-
-    return cluster, fetcher, GroupConsumer(cluster, fetcher, group_settings(settings), topics)
+    return cluster, fetcher, group_member(cluster, fetcher, settings, topics, fetching.metadata_max_age_s)
 
 
 def _topics(cluster: Cluster, options: Options, may_make: bool) -> Callable[[], Iterable[str]]:

@@ -17,7 +17,7 @@ from kafka_compat.tools.options import Options
 
 if TYPE_CHECKING:
     from kafka_compat.client.fetcher import Fetcher
-    from kafka_compat.client.group_consumer import GroupConsumer
+    from kafka_compat.client.group_member import GroupMember
 
 _CLIENT_ID: Final = "perf-consumer-client"
 _ALSO: Final = "broker-list= threads= num-fetch-threads="
@@ -49,16 +49,19 @@ def run(arguments: list[str]) -> int:
     if interval_ms is not None and interval_ms <= 0:
         raise illegal_argument("Reporting interval must be greater than 0.")
     from kafka_compat.client.fetcher import Fetcher, fetch_settings
-    from kafka_compat.client.group_consumer import GroupConsumer, group_settings
+    from kafka_compat.client.group_consumer import uses_consumer_protocol
+    from kafka_compat.client.group_member import group_member
 
     detailed = options.has("show-detailed-stats")
     if not options.has("hide-header") and not options.as_json:
         first = "time, threadId" if detailed else "start.time, end.time"
         print(f"{first}, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, {_LAST}")
     fetching = parsed(fetch_settings, settings)
+    parsed(uses_consumer_protocol, settings)
     cluster = consuming(options.value("bootstrap-server") or options.given("broker-list"), settings)
     fetcher = Fetcher(cluster, fetching)
-    consumer = GroupConsumer(cluster, fetcher, group_settings(settings), _topics(cluster, options))
+    topics = _topics(cluster, options)
+    consumer = group_member(cluster, fetcher, settings, topics, fetching.metadata_max_age_s)
     test = _Test(options, fetcher, consumer, detailed, (interval_ms or 5000) / 1000)
     try:
         wanted = options.integer("messages" if options.has("messages") else "num-records", 64) or 0
@@ -91,7 +94,7 @@ def _topics(cluster: Cluster, options: Options) -> Callable[[], list[str]]:
 
 class _Test:
     def __init__(
-        self, options: Options, fetcher: Fetcher, consumer: GroupConsumer, detailed: bool, interval_s: float
+        self, options: Options, fetcher: Fetcher, consumer: GroupMember, detailed: bool, interval_s: float
     ) -> None:
         self._fetcher = fetcher
         self._consumer = consumer
@@ -103,7 +106,7 @@ class _Test:
         self._bytes = 0
 
     def run(self, wanted: int, timeout_s: float) -> list[Any]:
-        """Consume records, and return the row of totals. Raises the errors of `GroupConsumer.poll`."""
+        """Consume records, and return the row of totals. Raises the errors of the consumer's `poll`."""
         began_s = reported_s = heard_s = now_s = time.time()
         last_messages = last_bytes = 0
         last_joining_s = 0.0

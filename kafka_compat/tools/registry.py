@@ -21,6 +21,7 @@ TOOLS: Final = {
     "dump-log": "kafka_compat.tools.dump_log",
     "features": "kafka_compat.tools.features",
     "get-offsets": "kafka_compat.tools.get_offsets",
+    "groups": "kafka_compat.tools.groups",
     "leader-election": "kafka_compat.tools.leader_election",
     "log-dirs": "kafka_compat.tools.log_dirs",
     "producer-perf-test": "kafka_compat.tools.producer_perf_test",

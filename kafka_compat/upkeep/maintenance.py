@@ -18,7 +18,7 @@ from kafka_compat.error_mapping import code_of
 from kafka_compat.long_work import LongWork, Steps, batched
 from kafka_compat.metadata.topic_names import INTERNAL_TOPICS
 from kafka_compat.storage.errors import StorageError
-from kafka_compat.tasks import OnFailure, Tasks
+from kafka_compat.tasks import Tasks
 from kafka_compat.upkeep.garbage import GarbageCollection
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Maintenance:
     def start(self, tasks: Tasks) -> None:
         """Start the schedule in a background task."""
         self._garbage.start()
-        tasks.spawn("maintenance", self._run, OnFailure.RESTART)
+        tasks.spawn("maintenance", self._run, restarts=True)
 
     def stop(self) -> None:
         """Stop the work outside the background task: garbage collection and the log cleaner."""

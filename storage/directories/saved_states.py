@@ -170,6 +170,7 @@ class Pack(RealFilesystem):
     """A target for `write_fork` that packs the small files and links the large files of all logs."""
 
     def __init__(self, target: str) -> None:
+        super().__init__()
         self._target = target
         self._logs: dict[str, dict[str, bytes]] = {}
 

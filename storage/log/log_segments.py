@@ -105,9 +105,11 @@ class LogSegments:
                 return None
             segment = self.all[after]
             after += 1
-        stop = segment.cut(start, end, max_bytes, min_one_batch)
-        if stop == start:
-            return None
+        stop = end
+        if start + max_bytes < end:
+            stop = segment.cut(start, end, max_bytes, min_one_batch)
+            if stop == start:
+                return None
         if stop - start >= SENDFILE_BYTES_MIN:
             # Check only large slices here, because a smaller slice is checked when it is read.
             segment.check_whole()

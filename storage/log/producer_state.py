@@ -47,7 +47,6 @@ EXPIRATION_MS: Final = 86_400_000
 _EXPIRATION_CHECK_MS: Final = 600_000
 _COMPLETED_MAX: Final = 1000
 NO_OFFSET: Final = -1
-MAX_OFFSET: Final = 2**63 - 1
 
 _SNAPSHOT_VERSION: Final = 1
 _SNAPSHOT_HEAD: Final = struct.Struct(">hIi")
@@ -265,13 +264,6 @@ class ProducerState:
             for entry in map(self._entries.get, self._ongoing.values())
         )
 
-    @property
-    def first_unstable_offset(self) -> int | None:
-        """First offset of the oldest transaction that is open or whose marker may be uncommitted, or None."""
-        if not self._ongoing and not self._completed:
-            return None
-        return min(*self._ongoing, *self._completed, MAX_OFFSET)
-
     def last_stable_offset(self, high_watermark: int) -> int:
         """Return the offset up to which a read_committed consumer may read.
 
@@ -282,8 +274,9 @@ class ProducerState:
             self._completed = {
                 first: marker for first, marker in self._completed.items() if marker >= high_watermark
             }
-        first_unstable = self.first_unstable_offset
-        return high_watermark if first_unstable is None else min(first_unstable, high_watermark)
+        if not self._ongoing and not self._completed:
+            return high_watermark
+        return min(*self._ongoing, *self._completed, high_watermark)
 
     # Expiry
 

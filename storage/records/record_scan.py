@@ -229,9 +229,16 @@ def _uniform_run(data: bytes, index: int, count: int, start: int) -> Run | None:
     to index `count`. Return None if these are too few.
     """
     # First compare the length of the next record: this check is cheap and nearly always decisive.
-    length, position = read_varint(data, start)
+    byte = data[start]
+    length, position = byte >> 1, start + 1
+    if byte > 127:
+        second = data[position]
+        if second < 128:
+            length, position = (byte & 127) >> 1 | second << 6, start + 2
+        else:
+            length, position = read_varint(data, start)
     size = position - start + length
-    if length < 0 or data[start + size : position + size] != data[start:position]:
+    if byte & 1 or data[start + size : position + size] != data[start:position]:
         return None
     timestamp_at = position + 1
     wide = data[timestamp_at] > 127
@@ -255,8 +262,7 @@ def _uniform_run(data: bytes, index: int, count: int, start: int) -> Run | None:
         return None
     columns += range(start, position)
 
-    run = min(stop_index, count) - index
-    run = min(run, (len(data) - start) // size)
+    run = min(min(stop_index, count) - index, (len(data) - start) // size)
     stop = start + run * size
     for first in columns:
         values = data[first:stop:size]
@@ -305,11 +311,15 @@ def _number_columns(data: bytes, key_at: int, end: int) -> list[int] | None:
             position += length
     elif not length & 1:
         position += length >> 1
-    before = position
-    length, position = read_varint(data, position)
-    columns += range(before, position)
-    if length > 0:
-        position += length
+    before, length = position, data[position]
+    if length > 127 and not length & 1 and data[position + 1] < 128:
+        columns += (position, position + 1)
+        position += 2 + ((length & 127) >> 1 | data[position + 1] << 6)
+    else:
+        length, position = read_varint(data, position)
+        columns += range(before, position)
+        if length > 0:
+            position += length
     if position + 1 == end and data[position] == 0:
         columns.append(position)
         return columns

@@ -164,11 +164,7 @@ class ValidatedBatches:
 
 
 def validate_batches(
-    data: Buffer,
-    policy: AppendPolicy,
-    now_ms: int,
-    produce_version: int | None = None,
-    quick: bool = False,
+    data: Buffer, policy: AppendPolicy, now_ms: int, produce_version: int | None = None, quick: bool = False
 ) -> ValidatedBatches:
     """Validate the data for one partition in a Produce request of this version (None: the newest version).
 

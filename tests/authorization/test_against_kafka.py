@@ -43,9 +43,11 @@ _ELSEWHERE = {
     ApiKey.DELETE_ACLS,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     ApiKey.LIST_CONFIG_RESOURCES,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
 }
 """APIs that other tests cover: the ACL store is tested separately, and ZooKeeper mode has neither
-DescribeTopicPartitions nor ListConfigResources."""
+DescribeTopicPartitions nor ListConfigResources nor consumer groups."""
 _SHARES = (0.0, 1.0, 0.25, 0.5, 0.1, 0.6)
 
 

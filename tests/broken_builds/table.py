@@ -263,8 +263,8 @@ BROKEN_BUILDS = (
     BrokenBuild(
         "a heartbeat is answered before its records are committed",
         "kafka_compat/groups/consumer/consumer_group.py",
-        "        self._outbox.respond_when_committed(waiter, result, _failed)\n",
-        "        self._outbox.respond(waiter, result)\n",
+        "        self.outbox.respond_when_committed(waiter, result, _failed)\n",
+        "        self.outbox.respond(waiter, result)\n",
         CONSUMER_GROUPS,
     ),
     BrokenBuild(
@@ -284,7 +284,7 @@ BROKEN_BUILDS = (
     BrokenBuild(
         "the session of a member ends only after a restart",
         "kafka_compat/groups/consumer/consumer_group.py",
-        "        self._start_session(member.member_id, now)\n        if not has_moved:",
+        "        self.start_session(member, now)\n        if not has_moved:",
         "        if not has_moved:",
         CONSUMER_GROUP_TRANSCRIPTS,
     ),

@@ -1,8 +1,9 @@
 """The current state of a group coordinator always equals the state loaded from its log, and its committed
 state the one loaded from the committed part of the log.
 
-Hypothesis chooses the events: members, commits in and outside of transactions, deletions, lagging followers,
-failed appends, and lost leadership with uncommitted records.
+Hypothesis chooses the events: members of the classic and the consumer protocol, which convert groups,
+commits in and outside of transactions, deletions, lagging followers, failed appends, and lost leadership with
+uncommitted records.
 
 After every step, both states must equal those of coordinators that have just loaded the log, or its committed
 part, and those of machines that replay every record individually. Every request gets exactly one response.
@@ -23,6 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch, TransactionalProducer
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.consumer.embedded_protocol import encode_assignment
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import PartitionEpochs
 from kafka_compat.groups.coordinator import GroupCoordinator
@@ -171,11 +173,20 @@ class Groups(RuleBasedStateMachine):
     def sync(self, group: str, client: str) -> None:
         known = self.joined.get((group, client))
         if known is not None:
+            # The first member gets everything. The group can be converted to a consumer group.
+            partitions: dict[str, tuple[int, ...]] = {"topic": (0, 1), "other": (0, 1, 2)}
             assignments = {
-                one.member_id: f"{known.generation_id}/{one.member_id}".encode() for one in known.members
+                one.member_id: encode_assignment({} if number else partitions, subscription([]))
+                for number, one in enumerate(known.members)
             }
             request = sync_request(known.member_id, known.generation_id, assignments)
             self.coordinator.sync(group, request, self.expect())
+
+    @rule(group=groups, client=clients)
+    def classic_heartbeat(self, group: str, client: str) -> None:
+        known = self.joined.get((group, client))
+        if known is not None:
+            self.coordinator.heartbeat(group, known.generation_id, known.member_id, None)
 
     @rule(group=groups, client=clients)
     def leave(self, group: str, client: str) -> None:
@@ -204,7 +215,7 @@ class Groups(RuleBasedStateMachine):
             member_epoch=epoch,
             client_id=client,
             client_host="/127.0.0.1",
-            instance_id="instance" if client == "static" else None,
+            instance_id=client if client == "static" else None,
             rebalance_timeout_ms=1_000 if joins else -1,
             topic_names=topics if joins or action == "resubscribe" else None,
             owned={} if joins else {key: list(value) for key, value in self.assigned[group, client].items()},

@@ -32,6 +32,7 @@ from kafka_compat.coordinator_runtime.loader import Loader
 from kafka_compat.coordinator_runtime.machine import Now, Output, Write
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
 from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record, decode_record, encode_record
 from kafka_compat.groups.requests import (
@@ -90,6 +91,7 @@ class Player:
             self.settings,
             lambda prefix: f"{prefix}-{next(self._ids)}",
             consumer_groups(),
+            GroupCounts(),
             self._now(),
         )
 
@@ -168,7 +170,7 @@ class Player:
             requires_known_member_id=version >= 4 and instance is None,
             supports_skipping_assignment=version >= 9,
         )
-        self._run(self.group.joining.join(request, name, self._now()))
+        self._run(self.group.join(request, name, self._now()))
 
     def _sync(
         self,
@@ -191,13 +193,13 @@ class Player:
                 for who, what in (part.split(":") for part in filter(None, assign.split(",")))
             },
         )
-        self._run(self.group.rebalance.sync(request, name, self._now()))
+        self._run(self.group.sync(request, name, self._now()))
 
     def _heartbeat(
         self, name: str, gen: str | None = None, id: str | None = None, instance: str | None = None
     ) -> None:
         member_id = self._client(name).member_id if id is None else id
-        error = self.group.rebalance.heartbeat(self._generation(name, gen), member_id, instance, self._now())
+        error = self.group.heartbeat(self._generation(name, gen), member_id, instance, self._now())
         self._say(f"{name} <- {error.name}")
 
     def _leave(self, *names: str, instance: str | None = None, id: str = "", reason: str = "none") -> None:
@@ -209,7 +211,7 @@ class Player:
             leaving = [Leaving(member_id=id, group_instance_id=instance, reason=reason)]
         for name in names:
             self._client(name).member_id = ""
-        self._run(self.group.joining.leave(leaving, "leave", self._now()))
+        self._run(self.group.leave(leaving, "leave", self._now()))
 
     def _commit(
         self,
@@ -323,6 +325,8 @@ class Player:
                 self._say(f"+ {_tell_record(record)}")
                 self.group.replay(record, len(self.log), NO_PRODUCER_ID)
             self.snapshots.end()
+            if write.then is not None:
+                self._run(write.then())
             if self.holding:
                 self.held.append((write, len(self.log)))
             else:

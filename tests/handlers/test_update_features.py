@@ -91,7 +91,7 @@ def test_a_changed_transaction_version_applies_to_existing_transactional_ids(
 
         def is_initialized() -> bool:
             request = {"transactional_id": "t", "transaction_timeout_ms": 60_000}
-            code = connection.ask(ApiKey.INIT_PRODUCER_ID, 4, request)["error_code"]
+            code: int = connection.ask(ApiKey.INIT_PRODUCER_ID, 4, request)["error_code"]
             if code:
                 connection.ask(ApiKey.FIND_COORDINATOR, 2, {"key": "t", "key_type": 1})
             return code == 0

@@ -87,8 +87,8 @@ def test_a_group_setting_is_harmless_to_apache_kafka(brokers: Together) -> None:
     assert registry.run("configs", ["--bootstrap-server", one, *change]) == 0
     assert described(other, GROUP, "a/b", SESSION) == ("50000", 8)
     # Apache Kafka logs the change, which it cannot apply, and still applies later changes.
-    change = ("--entity-type", "brokers", "--entity-default", "--add-config", "log.retention.ms=7200000")
-    assert registry.run("configs", ["--bootstrap-server", one, "--alter", *change]) == 0
+    retention = ("--entity-type", "brokers", "--entity-default", "--add-config", "log.retention.ms=7200000")
+    assert registry.run("configs", ["--bootstrap-server", one, "--alter", *retention]) == 0
     theirs = brokers.genuine.address
     wait_until(
         lambda: described(theirs, BROKER, "1", "log.retention.ms") == ("7200000", 3),

@@ -25,6 +25,7 @@ class Client:
 
     closed = False
     in_line = False
+    began_slice = -1
 
     def __init__(self, loop: Loop, name: str, requests: int = 1, request_s: float = 0.001) -> None:
         self.loop = loop
@@ -44,11 +45,18 @@ class Client:
 def test_requests_within_the_time_slice_are_served_immediately_if_no_connection_is_waiting() -> None:
     loop = Loop()
     turns = loop.turns
-    assert turns.begin(loop.now_s)
+    first, second, third = (Client(loop, name) for name in ("first", "second", "third"))
+    assert turns.begin(first, loop.now_s)
     loop.now_s += SLICE_S
-    assert not turns.begin(loop.now_s), "the time slice of this iteration is used up"
+    assert not turns.begin(second, loop.now_s), "the time slice of this iteration is used up"
     loop.iterate()
-    assert turns.begin(loop.now_s), "a new iteration with an empty queue"
+    assert turns.begin(second, loop.now_s), "a new iteration with an empty queue"
+    loop.iterate()
+    assert not loop.ready
+    assert turns.begin(second, loop.now_s), "it is readable again, so this is a new iteration"
+    assert not loop.ready, "no callback is needed if only one connection is active"
+    assert turns.begin(third, loop.now_s), "a second slice in this iteration"
+    assert not turns.begin(first, loop.now_s), "both time slices of this iteration are used up"
 
 
 def test_occasional_clients_are_served_before_a_flooding_client_without_starving_it() -> None:
@@ -58,7 +66,7 @@ def test_occasional_clients_are_served_before_a_flooding_client_without_starving
         loop.turns.line_up(flood, first=False)
     loop.iterate()
     assert loop.served
-    assert not loop.turns.begin(loop.now_s), "other clients are queued"
+    assert not loop.turns.begin(Client(loop, "another"), loop.now_s), "other clients are queued"
     loop.served.clear()
     for number in range(2 * FIRST_IN_A_ROW):
         loop.turns.line_up(Client(loop, f"bystander {number}", request_s=0.0001), first=True)

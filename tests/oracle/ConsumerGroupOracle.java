@@ -25,7 +25,6 @@ import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.KRaftCoordinatorMetadataImage;
 import org.apache.kafka.coordinator.group.Utils;
 import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
-import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignorException;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
@@ -65,7 +64,7 @@ public class ConsumerGroupOracle {
         }
     }
 
-    private static JsonNode assign(JsonNode question) {
+    private static JsonNode assign(JsonNode question) throws Exception {
         Map<String, ConsumerGroupMember> all = new HashMap<>();
         Map<String, Assignment> targets = new HashMap<>();
         Map<Uuid, Map<Integer, String>> inverted = new HashMap<>();
@@ -117,12 +116,7 @@ public class ConsumerGroupOracle {
             .withMetadataImage(image(question))
             .withResolvedRegularExpressions(matches);
         ObjectNode answer = JSON.createObjectNode();
-        TargetAssignmentResult result;
-        try {
-            result = builder.build();
-        } catch (PartitionAssignorException error) {
-            return answer.put("error", error.getMessage());
-        }
+        TargetAssignmentResult result = builder.build();
         ArrayNode records = answer.putArray("records");
         for (CoordinatorRecord record : result.records()) {
             if (record.key() instanceof ConsumerGroupTargetAssignmentMemberKey key) {

@@ -285,12 +285,18 @@ def test_offsets_can_be_set_for_some_partitions_of_a_topic_that_the_group_has_no
     assert plan["offsets"] == [] and "no committed offset" in plan["partitions"][0]["note"]
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_offsets_of_a_group_with_members_cannot_be_changed(
-    broker: KafkaBroker, page: Asked, name: str
+    broker: KafkaBroker, page: Asked, name: str, protocol: str
 ) -> None:
     broker.create_topic(name)
     client = Consumer(
-        {"bootstrap.servers": broker.bootstrap_servers, "group.id": name, "auto.offset.reset": "earliest"}
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": name,
+            "group.protocol": protocol,
+            "auto.offset.reset": "earliest",
+        }
     )
     client.subscribe([name])
     wait_until(

@@ -4,6 +4,7 @@ message.
 
 from __future__ import annotations
 
+import struct
 import traceback
 from dataclasses import dataclass
 from typing import Any
@@ -16,16 +17,17 @@ from hypothesis import strategies as st
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.buffers import COPIED_BYTES_MAX, size_of
 from kafka_compat.protocol.codec import (
+    UNBOUNDED,
     MalformedRequest,
     decode,
     decode_at,
     decode_versioned,
     encode,
-    encode_parts,
     encode_versioned,
-    parts_size_bytes,
+    framer,
 )
 from kafka_compat.protocol.interpreter import Refused, interpret_decode, interpret_encode
+from kafka_compat.protocol.messages.consumer_group_records import ConsumerGroupMemberMetadataValue
 from kafka_compat.protocol.messages.consumer_offsets import OffsetCommitKey
 from kafka_compat.protocol.messages.fetch import (
     EpochEndOffset,
@@ -145,20 +147,21 @@ class Slice:
 def test_file_slices_are_separate_parts_of_the_encoded_response() -> None:
     first, second = Slice(300), Slice(5)
     response = fetch_response(first, b"in memory", second, None)
-    parts = encode_parts(response, 12)
+    parts = framer(FetchResponse, 12)(response, 77, UNBOUNDED)
     assert [part for part in parts if isinstance(part, Slice)] == [first, second]
     content = b"".join(part if isinstance(part, bytes) else b"z" * size_of(part) for part in parts)
-    assert parts_size_bytes(parts) == len(content)
-    partitions = decode(FetchResponse, 12, content, exact=True).responses[0].partitions
+    assert sum(map(size_of, parts)) == len(content)
+    assert content[:9] == struct.pack(">iix", len(content) - 4, 77)
+    partitions = decode(FetchResponse, 12, content, 9, exact=True).responses[0].partitions
     assert [partition.records for partition in partitions] == [b"z" * 300, b"in memory", b"z" * 5, None]
 
 
 def test_large_records_are_encoded_without_a_copy() -> None:
     large, small = memoryview(bytes(100_000)), memoryview(b"small")
-    parts = encode_parts(fetch_response(large, small), 4)
+    parts = framer(FetchResponse, 4)(fetch_response(large, small), 77, UNBOUNDED)
     assert len(parts) == 3
     assert parts[1] is large
-    assert bytes(parts[2]).endswith(b"small")  # type: ignore[arg-type]
+    assert bytes(parts[2]).endswith(b"small")
 
 
 def test_a_value_out_of_range_is_reported_with_its_field() -> None:
@@ -228,3 +231,21 @@ def produce_request(records: bytes) -> ProduceRequest:
 def fetch_response(*records: Any) -> FetchResponse:
     partitions = [PartitionData(partition_index=i, records=value) for i, value in enumerate(records)]
     return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=partitions)])
+
+
+def test_a_null_struct_in_a_tagged_field_is_encoded_as_by_apache_kafka() -> None:
+    member = ConsumerGroupMemberMetadataValue(
+        instance_id=None,
+        rack_id=None,
+        client_id="conformance",
+        client_host="/127.0.0.1",
+        subscribed_topic_names=["topic"],
+        rebalance_timeout_ms=60_000,
+        server_assignor=None,
+        classic_member_metadata=None,
+    )
+    written_by_kafka = bytes.fromhex(
+        "000000000c636f6e666f726d616e63650b2f3132372e302e302e310206746f706963010000ea600001000100"
+    )
+    assert encode_versioned(member, 0) == written_by_kafka
+    assert decode_versioned(ConsumerGroupMemberMetadataValue, written_by_kafka) == (member, 0)

@@ -225,7 +225,15 @@ def test_the_end_of_the_process_is_noticed_at_once(monkeypatch: pytest.MonkeyPat
     broker = KafkaBroker()
     broker.start()
     pauses_s: list[float] = []
-    monkeypatch.setattr(time, "sleep", pauses_s.append)  # Popen.wait would poll with pauses
+    pause, this_thread = time.sleep, threading.current_thread()
+
+    def note(duration_s: float) -> None:
+        if threading.current_thread() is this_thread:
+            pauses_s.append(duration_s)
+        else:
+            pause(duration_s)
+
+    monkeypatch.setattr(time, "sleep", note)  # Popen.wait would poll with pauses
     broker.stop()
     broker.start()
     broker.close()

@@ -76,7 +76,7 @@ def _flag(left: str, right: str) -> str:
 
 
 def _parts(text: str) -> tuple[str, str, str]:
-    found = re.search(r"^(Option +Description|usage: )", text, re.MULTILINE)
+    found = re.search(r"^(Option(?: \(\* = required\))? +Description|usage: )", text, re.MULTILINE)
     return (text, "", "") if found is None else (text[: found.start()], found[1], text[found.end() :])
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from kafka_compat.groups.consumer.assignors.assignor import Assignment, Assignor, GroupSpec, MemberSpec
 from kafka_compat.groups.consumer.assignors.range import RangeAssignor
 from kafka_compat.groups.consumer.assignors.uniform import UniformAssignor
-from kafka_compat.groups.consumer.java_order import copy_capacity, string_order
 from kafka_compat.groups.consumer.member import Member
 from kafka_compat.groups.consumer.metadata_hash import group_hash, topic_hash
+from kafka_compat.groups.consumer.subscriptions import subscribed_names
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -97,15 +97,14 @@ class ServerAssignors:
         assignor: str,
         members: Mapping[str, Member],
         targets: Mapping[str, Assignment],
-        names_of: Callable[[Member], frozenset[str]],
+        matched: Callable[[str], frozenset[str]],
     ) -> "TargetAssignment":
         specs: dict[str, MemberSpec] = {}
         subscriptions: set[frozenset[str]] = set()
         for member_id, member in members.items():
-            names = names_of(member)
-            subscriptions.add(names)
-            ordered = string_order(sorted(names), copy_capacity(len(names)))
-            topic_ids = map(self._topics.topic_id, ordered)
+            names = subscribed_names(member.topic_names, sorted(matched(member.topic_regex)))
+            subscriptions.add(frozenset(names))
+            topic_ids = map(self._topics.topic_id, names)
             specs[member_id] = MemberSpec(
                 member.instance_id,
                 member.rack_id,

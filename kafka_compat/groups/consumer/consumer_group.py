@@ -14,20 +14,22 @@ Rules
 - Regular expressions are resolved in the background, all those of a group together: when one is new, when
   topics were created, and when group.consumer.regex.refresh.interval.ms have passed, but at most every ten
   seconds. If the topics change, the group epoch rises.
+- Some members may use the classic protocol (`classic_members.py`).
 - A static member that has left temporarily keeps its partitions until its session ends. It returns with a new
   member ID, and its former ID is fenced.
 
 Every response shows the current state, and therefore waits until this state is committed.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS
-from kafka_compat.coordinator_runtime.machine import Now, Outbox, Waiter, Write
-from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
+from kafka_compat.coordinator_runtime.machine import Now, Outbox, Output, Waiter, Write
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer.assignors.assignor import same_partitions
+from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatError, HeartbeatResult
 from kafka_compat.groups.consumer.member import (
     JOIN_EPOCH,
@@ -40,31 +42,33 @@ from kafka_compat.groups.consumer.member import (
 from kafka_compat.groups.consumer.reconciliation import Owned, reconciled
 from kafka_compat.groups.consumer.records import (
     ConsumerRecord,
-    CurrentAssignment,
     CurrentAssignmentRecord,
     GroupMetadata,
     GroupMetadataRecord,
     MemberMetadataRecord,
+    PartitionMetadataRecord,
     RegexRecord,
     ResolvedRegex,
     TargetAssignmentRecord,
     TargetMetadata,
     TargetMetadataRecord,
+    current_assignment_record,
 )
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, problem
 from kafka_compat.groups.consumer.state import GroupState
+from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.requests import NO_GENERATION
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from kafka_compat.config.group import ConsumerGroupConfig, ConsumerGroupLimits
-    from kafka_compat.groups.consumer.assignors.assignor import Assignment, TargetAssignment
+    from kafka_compat.groups.consumer.assignors.assignor import Assignment
+    from kafka_compat.groups.consumer.conversion import Downgrade
     from kafka_compat.groups.records import Record
     from kafka_compat.groups.requests import Commit, TopicPartition
 
-_STORE_ERRORS: Final = STORE_ERRORS | {
+STORE_FAILURES: Final = STORE_ERRORS | {
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -74,6 +78,14 @@ _STORE_ERRORS: Final = STORE_ERRORS | {
 _REGEX_INTERVAL_MS: Final = 10_000
 """Time between two resolutions of a group's regular expressions, in ms."""
 
+_LATE: Final = {
+    TimerKind.SESSION: "its session expired",
+    TimerKind.REVOCATION: "it did not revoke its partitions in time",
+    TimerKind.JOIN: "it did not rejoin in time",
+    TimerKind.SYNC: "it did not send SyncGroup in time",
+}
+"""Maps the timers of a member to the reasons for which it is fenced."""
+
 FIRST_EPOCH: Final = 1
 """The epoch of a new group, before its first member has joined."""
 
@@ -82,70 +94,38 @@ class MembersStored(NamedTuple):
     """A write of members, epochs or assignments."""
 
 
-class Topics(Protocol):
-    """The topics of the cluster, as a group sees them."""
+class Replaced(NamedTuple):
+    """A classic group that this group replaces: the tombstones of the classic group and the first records of
+    this group, and what to do when they have been appended.
+    """
 
-    def topic_id(self, name: str) -> "UUID | None":
-        """Return the ID of a topic, or None if it does not exist."""
-
-    @property
-    def new_topics_version(self) -> int:
-        """The version of the metadata in which the last topic was created."""
-
-    @property
-    def version(self) -> int:
-        """The version of the metadata."""
-
-    @property
-    def names(self) -> list[str]:
-        """The names of all topics."""
-
-    def metadata_hash(self, names: "Sequence[str]") -> int:
-        """Return the metadata hash of a group that subscribes to these topics (0: none of them exists)."""
-
-
-class Assign(Protocol):
-    """Computes target assignments."""
-
-    def __call__(
-        self,
-        assignor: str,
-        members: Mapping[str, Member],
-        targets: "Mapping[str, Assignment]",
-        names_of: Callable[[Member], frozenset[str]],
-    ) -> "TargetAssignment":
-        """Return the target assignment of a group, in the order of its records. `targets` is the former
-        assignment, and `names_of` returns all topics to which a member subscribes.
-        """
-
-
-class ConsumerGroups(NamedTuple):
-    """What the consumer groups of a broker have in common."""
-
-    topics: Topics
-    assign: Assign
-    settings: "Callable[[str], ConsumerGroupConfig]"
-    """A function that returns the current settings of a group."""
-    limits: "ConsumerGroupLimits"
+    records: "list[Record]"
+    then: Callable[[], Output]
 
 
 class ConsumerGroup:
-    """The members of one consumer group. `state` is what is stored of them."""
+    """The members of one consumer group. `state` is what is stored of them, and `downgrade` converts the
+    group to a classic group.
+    """
 
     def __init__(
         self,
         group_id: str,
-        snapshots: SnapshotRegistry,
+        state: GroupState,
         common: ConsumerGroups,
+        downgrade: "Downgrade",
         outbox: Outbox,
         timers: Timers,
+        counts: GroupCounts,
     ) -> None:
         self.group_id = group_id
-        self.state = GroupState(snapshots)
-        self._common = common
+        self.state = state
+        self.common = common
+        self.downgrade = downgrade
+        self.outbox = outbox
+        self.timers = timers
         self._topics = common.topics
-        self._outbox = outbox
-        self._timers = timers
+        self._counts = counts
         self._must_compare_hash = True
         """Whether a subscribed topic may have changed since the hash was computed."""
         self._is_resolving = False
@@ -153,48 +133,36 @@ class ConsumerGroup:
         self._resolved_version = -1
         """The metadata version for which this coordinator resolved the regular expressions."""
 
-    def heartbeat(self, request: Heartbeat, waiter: Waiter, replaced: "list[Record]", now: Now) -> None:
-        """Process a heartbeat that joins the group, leaves it, or keeps a session alive. `replaced` are the
-        tombstones of a group of another type that this group replaces.
-        """
+    def heartbeat(
+        self, request: Heartbeat, waiter: Waiter, now: Now, replaced: Replaced | None = None
+    ) -> None:
+        """Process a heartbeat that joins the group, leaves it, or keeps a session alive."""
+        write: Write | None
         try:
             if request.member_epoch in (LEAVE_EPOCH, LEAVE_TEMPORARILY_EPOCH):
-                result, records = self._leave(request, now)
+                result, write = self._leave(request, now)
             else:
                 result, records = self._stay(request, now)
+                write = Write(records, MembersStored()) if records else None
         except HeartbeatError as error:
-            self._outbox.respond(waiter, error.result)
+            self.outbox.respond(waiter, error.result)
             return
-        if records:
-            self._outbox.write(Write([*replaced, *records], MembersStored()))
-        self._outbox.respond_when_committed(waiter, result, _failed)
+        if write is not None and replaced is not None:
+            write = write._replace(records=[*replaced.records, *write.records], then=replaced.then)
+        if write is not None:
+            self.outbox.write(write)
+        self.outbox.respond_when_committed(waiter, result, _failed)
 
     def _stay(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, list[ConsumerRecord]]:
         records: list[ConsumerRecord] = []
         former, replaced = self._known_member(request, records)
         updated = self._with_subscription(former, request)
-        if updated != former or (updated.member_id not in self.state.members and replaced is None):
-            records.append(MemberMetadataRecord(self.group_id, updated.member_id, updated))
-        has_new_topics = updated.topic_names != former.topic_names
-        if updated.topic_regex != former.topic_regex:
-            has_new_topics |= self._change_regex(former, updated, records)
+        has_new_topics = self.change_member(former, updated, replaced, records)
         self._resolve_if_due(former, updated, request, now)
-        group_epoch = self._next_epoch(former, updated, has_new_topics, records)
-        target_epoch, target = self._target(group_epoch, former, updated, replaced, now, records)
-        after = reconciled(
-            updated,
-            target_epoch,
-            target,
-            self._topic_ids(updated) if has_new_topics else None,
-            request.owned,
-            lambda topic_id, partition: (
-                self.state.owner(topic_id, partition) not in (None, updated.member_id)
-            ),
-        )
-        has_moved = after is not updated and after != updated
-        if has_moved:
-            records.append(current_assignment_record(self.group_id, after))
-        self._set_timers(after, has_moved, now)
+        group_epoch = self.next_epoch(former, updated, has_new_topics, records)
+        target_epoch, target = self.target(group_epoch, former, updated, replaced, now, records)
+        after = self.reconcile(updated, has_new_topics, target_epoch, target, request.owned, records)
+        self._set_timers(after, after is not updated, now)
         must_tell = request.is_full or after.assigned != former.assigned
         return (
             HeartbeatResult(
@@ -202,10 +170,62 @@ class ConsumerGroup:
                 None,
                 after.member_id,
                 after.epoch,
-                self._common.settings(self.group_id).heartbeat_interval_ms,
+                self.common.settings(self.group_id).heartbeat_interval_ms,
                 after.assigned if must_tell else None,
             ),
             records,
+        )
+
+    def change_member(
+        self, former: Member, updated: Member, replaced: Member | None, records: list[ConsumerRecord]
+    ) -> bool:
+        """Add the records of a member's new subscription. `replaced` is the static member that it replaces.
+        Return whether the member's topics are known to be different.
+        """
+        if updated != former or (updated.member_id not in self.state.members and replaced is None):
+            records.append(MemberMetadataRecord(self.group_id, updated.member_id, updated))
+        has_new_topics = updated.topic_names != former.topic_names
+        if updated.topic_regex != former.topic_regex:
+            has_new_topics |= self._change_regex(former, updated, records)
+        return has_new_topics
+
+    def reconcile(
+        self,
+        updated: Member,
+        has_new_topics: bool,
+        target_epoch: int,
+        target: "Assignment",
+        owned: Owned | None,
+        records: list[ConsumerRecord],
+    ) -> Member:
+        """Return the next state of a member and add its record, or return the same object if it cannot go on.
+        `target` is the member's part of the target assignment of `target_epoch`.
+        """
+
+        def is_owned_by_other(topic_id: "UUID", partition: int) -> bool:
+            owner = self.state.owner(topic_id, partition)
+            # The partitions of a static member that is being replaced still belong to its former ID.
+            return owner not in (None, updated.member_id) and (
+                partition not in updated.pending_revocation.get(topic_id, ())
+            )
+
+        if not has_new_topics and updated.is_reconciled_to(target_epoch):
+            return updated
+        topic_ids = self._topic_ids(updated)
+        after = reconciled(updated, target_epoch, target, topic_ids, has_new_topics, owned, is_owned_by_other)
+        if after is updated or after == updated:
+            return updated
+        records.append(current_assignment_record(self.group_id, after))
+        return after
+
+    def check_size(self, member_id: str, instance_id: str | None) -> None:
+        """Raise HeartbeatError (GROUP_MAX_SIZE_REACHED) if the group is full and this is not a member."""
+        members, most = self.state.members.current, self.common.limits.size_max
+        if len(members) < most or member_id in members or instance_id in self.state.static_ids:
+            return
+        raise HeartbeatError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The group already has {most} members (group.consumer.max.size)",
         )
 
     def _known_member(
@@ -215,6 +235,7 @@ class ConsumerGroup:
 
         If a static member returns, also return the former member, and add the records that replace it.
         """
+        self.check_size(request.member_id, request.instance_id)
         joins = request.member_epoch == JOIN_EPOCH
         member = self.state.members.current.get(request.member_id)
         if request.instance_id is not None:
@@ -224,28 +245,25 @@ class ConsumerGroup:
         elif member is None and not joins:
             raise _unknown(request.member_id)
         if member is None:
-            size_max = self._common.limits.size_max
-            if len(self.state.members) >= size_max:
-                raise HeartbeatError(
-                    ErrorCode.GROUP_MAX_SIZE_REACHED,
-                    f"The group already has {size_max} members (group.consumer.max.size)",
-                )
             return Member(request.member_id), None
         if not joins:
             _check_instance(member, request)
             _check_epoch(member, request)
         elif request.instance_id is not None:
-            return self._return_static(member, request, records), member
+            if member.classic is None and member.epoch != LEAVE_TEMPORARILY_EPOCH:
+                raise HeartbeatError(
+                    ErrorCode.UNRELEASED_INSTANCE_ID,
+                    f"The instance ID {request.instance_id} belongs to member {member.member_id}, which has "
+                    "not left the group",
+                )
+            return self.replace_static(member, request.member_id, records), member
         return member, None
 
-    def _return_static(self, member: Member, request: Heartbeat, records: list[ConsumerRecord]) -> Member:
-        if member.epoch != LEAVE_TEMPORARILY_EPOCH:
-            raise HeartbeatError(
-                ErrorCode.UNRELEASED_INSTANCE_ID,
-                f"The instance ID {request.instance_id} belongs to member {member.member_id}, which has not "
-                "left the group",
-            )
-        returned = member._replace(member_id=request.member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
+    def replace_static(self, member: Member, member_id: str, records: list[ConsumerRecord]) -> Member:
+        """Replace a static member by a new one, which inherits everything but the epoch. Add the records, and
+        return the new member.
+        """
+        returned = member._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
         records += self._removal(member)
         records.append(MemberMetadataRecord(self.group_id, returned.member_id, returned))
         target = self.state.targets.current.get(member.member_id, {})
@@ -275,17 +293,17 @@ class ConsumerGroup:
             classic=None,
         )
 
-    def _next_epoch(
+    def next_epoch(
         self, former: Member, updated: Member, has_new_topics: bool, records: list[ConsumerRecord]
     ) -> int:
         """Return the group epoch after this heartbeat, and add its record if it is a new one."""
         state = self.state
-        assignor = state.votes.preferred or self._common.limits.assignors[0]
+        assignor = state.votes.preferred or self.common.limits.assignors[0]
         rises = has_new_topics or self._assignor_after(former, updated) != assignor
         metadata = state.metadata.current
         if not rises and not self._must_compare_hash and metadata is not None:
             return metadata.epoch
-        metadata_hash = self._topics.metadata_hash(sorted(self._names_after(former, updated)))
+        metadata_hash = self._topics.metadata_hash(sorted(self._names_after([former], updated)))
         self._must_compare_hash = False
         if metadata is None:
             # The topics of a regular expression are not known yet.
@@ -294,14 +312,15 @@ class ConsumerGroup:
             epoch = metadata.epoch + 1
         else:
             return metadata.epoch
+        self._counts.consumer_rebalances += epoch > FIRST_EPOCH
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
-        self._outbox.note(f"group epoch {epoch} after a heartbeat of member {updated.member_id}")
+        self.outbox.note(f"group epoch {epoch} after a heartbeat of member {updated.member_id}")
         return epoch
 
     def _change_regex(self, former: Member, updated: Member, records: list[ConsumerRecord]) -> bool:
         """Change the regular expression of a member. Return whether its topics are known to be different."""
         old, new = former.topic_regex, updated.topic_regex
-        if old and old not in self._regexes_after(former, updated):
+        if old and old not in self._regexes_after([former], updated):
             records.append(RegexRecord(self.group_id, old, None))
         if not new:
             return True
@@ -315,20 +334,19 @@ class ConsumerGroup:
             return False
         return new in self.state.regexes
 
-    def _regexes_after(self, former: Member, updated: Member | None) -> set[str]:
+    def _regexes_after(self, former: Collection[Member], updated: Member | None) -> set[str]:
         """Return the regular expressions to which members subscribe after this change."""
         subscribers = self.state.regex_subscribers
-        regexes = set(subscribers)
-        if former.topic_regex and subscribers[former.topic_regex] == 1:
-            regexes.discard(former.topic_regex)
+        gone = Counter(member.topic_regex for member in former)
+        regexes = {regex for regex, count in subscribers.items() if gone[regex] < count}
         if updated is not None and updated.topic_regex:
             regexes.add(updated.topic_regex)
         return regexes
 
-    def _names_after(self, former: Member, updated: Member | None) -> set[str]:
+    def _names_after(self, former: Collection[Member], updated: Member | None) -> set[str]:
         """Return the topics to which members subscribe after this change."""
-        subscribers = self.state.subscribers
-        names = set(subscribers).difference(name for name in former.topic_names if subscribers[name] == 1)
+        gone = Counter(name for member in former for name in member.topic_names)
+        names = {name for name, count in self.state.subscribers.items() if gone[name] < count}
         if updated is not None:
             names.update(updated.topic_names)
         for regex in self._regexes_after(former, updated):
@@ -340,7 +358,7 @@ class ConsumerGroup:
     def _resolve_if_due(self, former: Member, updated: Member, request: Heartbeat, now: Now) -> None:
         if self._is_resolving or not (self.state.regex_subscribers or updated.topic_regex):
             return
-        regexes = self._regexes_after(former, updated)
+        regexes = self._regexes_after([former], updated)
         known = self.state.regexes.current
         resolved_ms = max((each.timestamp_ms for each in known.values()), default=0)
         age_ms = now.wall_ms - resolved_ms
@@ -349,10 +367,10 @@ class ConsumerGroup:
         if (
             regexes != known.keys()
             or self._resolved_version < self._topics.new_topics_version
-            or age_ms >= self._common.limits.regex_refresh_interval_ms
+            or age_ms >= self.common.limits.regex_refresh_interval_ms
         ):
             self._is_resolving = True
-            self._outbox.perform(ResolveRegexes(tuple(sorted(regexes)), request.may_describe))
+            self.outbox.perform(ResolveRegexes(tuple(sorted(regexes)), request.may_describe))
 
     def regexes_resolved(self, found: Mapping[str, frozenset[str]], version: int, now: Now) -> None:
         """Store the topics that match the group's regular expressions in this version of the metadata."""
@@ -376,11 +394,12 @@ class ConsumerGroup:
             metadata_hash = self._topics.metadata_hash(sorted(names))
             if has_new_topics or metadata_hash != metadata.metadata_hash:
                 epoch = metadata.epoch + 1
+                self._counts.consumer_rebalances += 1
                 records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         if records:
-            self._outbox.write(Write(records, MembersStored()))
+            self.outbox.write(Write(records, MembersStored()))
 
-    def _target(
+    def target(
         self,
         group_epoch: int,
         former: Member,
@@ -392,19 +411,16 @@ class ConsumerGroup:
         """Return the epoch and the member's part of the target assignment, which is computed if it is due."""
         state = self.state
         known = state.target.current
-        due_ms = known.timestamp_ms + self._common.settings(self.group_id).assignment_interval_ms
+        due_ms = known.timestamp_ms + self.common.settings(self.group_id).assignment_interval_ms
         if group_epoch <= known.epoch or (known.timestamp_ms and now.wall_ms < due_ms):
             return max(known.epoch, 0), state.target_of(member.member_id, member.instance_id)
         members = state.ordered_members()
+        targets = dict(state.targets.current)
         if replaced is not None and replaced.member_id != member.member_id:
             del members[replaced.member_id]
+            targets[member.member_id] = targets.pop(replaced.member_id, {})
         members[member.member_id] = member
-        targets = dict(state.targets.current)
-        former_id = state.static_ids.get(member.instance_id or "")
-        if former_id in targets:
-            # The target assignment of a static member that has returned is still stored under its former ID.
-            targets[member.member_id] = targets.pop(former_id)
-        computed = self._common.assign(self._assignor_after(former, member), members, targets, self._names_of)
+        computed = self.common.assign(self._assignor_after(former, member), members, targets, self._matched)
         for member_id, assignment in computed.items():
             stored = targets.get(member_id)
             if stored is None or not same_partitions(stored, assignment):
@@ -416,21 +432,18 @@ class ConsumerGroup:
         """Return the assignor that most members prefer after this change, or the default."""
         votes = self.state.votes
         preferred = votes.preferred_after(former.server_assignor, updated.server_assignor)
-        return preferred or self._common.limits.assignors[0]
+        return preferred or self.common.limits.assignors[0]
 
-    def _names_of(self, member: Member) -> frozenset[str]:
-        """Return all topics to which a member subscribes."""
-        resolved = self.state.regexes.current.get(member.topic_regex)
-        return frozenset(member.topic_names).union(() if resolved is None else resolved.topics)
+    def _matched(self, regex: str) -> frozenset[str]:
+        """Return the topics that match a regular expression, as far as they are known."""
+        resolved = self.state.regexes.current.get(regex)
+        return frozenset() if resolved is None else resolved.topics
 
     def _topic_ids(self, member: Member) -> "set[UUID]":
-        return {
-            topic_id
-            for topic_id in map(self._topics.topic_id, self._names_of(member))
-            if topic_id is not None
-        }
+        names = self._matched(member.topic_regex).union(member.topic_names)
+        return {topic_id for topic_id in map(self._topics.topic_id, names) if topic_id is not None}
 
-    def _leave(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, list[ConsumerRecord]]:
+    def _leave(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, Write]:
         if request.instance_id is None:
             member = self.state.members.current.get(request.member_id)
             if member is None:
@@ -442,27 +455,38 @@ class ConsumerGroup:
             _check_instance(member, request)
         if request.member_epoch == LEAVE_TEMPORARILY_EPOCH:
             # KIP-1251: the member that returns may commit with any epoch.
-            assigned = {topic_id: dict.fromkeys(held, 0) for topic_id, held in member.assigned.items()}
-            left = member._replace(epoch=LEAVE_TEMPORARILY_EPOCH, assigned=assigned, pending_revocation={})
-            self._outbox.note(f"static member {request.instance_id} left temporarily")
-            records: list[ConsumerRecord] = [current_assignment_record(self.group_id, left)]
+            left = member._replace(
+                epoch=LEAVE_TEMPORARILY_EPOCH,
+                assigned={topic_id: dict.fromkeys(each, 0) for topic_id, each in member.assigned.items()},
+                pending_revocation={},
+            )
+            self.outbox.note(f"static member {request.instance_id} left temporarily")
+            write = Write([current_assignment_record(self.group_id, left)], MembersStored())
         else:
-            records = self._fence(member, "left")
-        return HeartbeatResult(ErrorCode.NONE, None, member.member_id, request.member_epoch), records
+            self.outbox.note(f"member {member.member_id} left")
+            write = self.remove([member], now)
+        return HeartbeatResult(ErrorCode.NONE, None, member.member_id, request.member_epoch), write
 
-    def _fence(self, member: Member, why: str) -> list[ConsumerRecord]:
-        """Remove a member from the group. Return the records."""
-        self._outbox.note(f"member {member.member_id} {why}")
-        self._cancel_timers(member.member_id)
-        records = self._removal(member)
-        if member.topic_regex and member.topic_regex not in self._regexes_after(member, None):
-            records.append(RegexRecord(self.group_id, member.topic_regex, None))
+    def remove(self, leaving: Collection[Member], now: Now) -> Write:
+        """Return the write that removes members from the group. If only classic members remain, it may
+        convert the group to a classic group.
+        """
+        if self.downgrade.is_due_without(self.state, leaving):
+            reason = "the last member of the consumer protocol left"
+            record, then = self.downgrade.convert(self.state, leaving, None, reason, now)
+            return Write([*self.tombstones(), record], MembersStored(), then=then)
+        records: list[ConsumerRecord] = []
+        for member in leaving:
+            self._cancel_timers(member.member_id)
+            records += self._removal(member)
+        gone = self.state.regex_subscribers.keys() - self._regexes_after(leaving, None)
+        records += (RegexRecord(self.group_id, regex, None) for regex in sorted(gone))
         epoch = self.state.epoch + 1
-        metadata_hash = self._topics.metadata_hash(sorted(self._names_after(member, None)))
+        metadata_hash = self._topics.metadata_hash(sorted(self._names_after(leaving, None)))
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
-        if len(self.state.members) == 1:
+        if len(self.state.members) == len(leaving):
             records.append(TargetMetadataRecord(self.group_id, TargetMetadata(epoch, 0)))
-        return records
+        return Write(records, MembersStored())
 
     def _removal(self, member: Member) -> list[ConsumerRecord]:
         """Return the tombstones of a member, in the order that Kafka needs to replay them."""
@@ -521,15 +545,19 @@ class ConsumerGroup:
                 return assigned <= epoch
         return False
 
-    def tombstones(self) -> list[ConsumerRecord]:
-        """Return the records that delete the group, in the order that Kafka needs to replay them."""
+    def tombstones(self, replaced: str = "", joining: str = "") -> "list[Record]":
+        """Return the records that delete the group, in the order that Kafka needs to replay them. If the same
+        write replaces a static member, `replaced` is its former member ID, and `joining` the new one.
+        """
         state, group_id = self.state, self.group_id
-        records: list[ConsumerRecord] = []
-        records += (CurrentAssignmentRecord(group_id, each, None) for each in state.members.current)
-        records += (TargetAssignmentRecord(group_id, each, None) for each in state.members.current)
+        members = [joining if each == replaced else each for each in state.ordered_members()]
+        records: list[Record] = []
+        records += (CurrentAssignmentRecord(group_id, each, None) for each in members)
+        records += (TargetAssignmentRecord(group_id, each, None) for each in members)
         records.append(TargetMetadataRecord(group_id, None))
-        records += (MemberMetadataRecord(group_id, each, None) for each in state.members.current)
+        records += (MemberMetadataRecord(group_id, each, None) for each in members)
         records += (RegexRecord(group_id, each, None) for each in state.regexes.current)
+        records.append(PartitionMetadataRecord(group_id, None))
         records.append(GroupMetadataRecord(group_id, None))
         return records
 
@@ -540,65 +568,61 @@ class ConsumerGroup:
     def write_failed(self, now: Now) -> None:
         """Continue with the stored state, because its last change could not be stored."""
         self._must_compare_hash = True
-        for member_id in self.state.members.current:
-            if not self._timers.is_set(Timer(TimerKind.SESSION, member_id)):
-                self._start_session(member_id, now)
+        for member in self.state.members.current.values():
+            if not self.timers.is_set(Timer(TimerKind.SESSION, member.member_id)):
+                self.start_session(member, now)
 
     def loaded(self, now: Now) -> None:
         """Start the sessions of all members."""
+        timeout_ms = self.common.settings(self.group_id).session_timeout_ms
         for member in self.state.members.current.values():
-            self._start_session(member.member_id, now)
+            self.timers.set(Timer(TimerKind.SESSION, member.member_id), now.timer_ms + timeout_ms)
             if member.state is MemberState.UNREVOKED_PARTITIONS:
                 self._start_revocation(member, now)
 
-    def timer_over(self, timer: Timer) -> None:
-        """Fence a member whose session has ended, or that has not revoked its partitions in time."""
+    def timer_over(self, timer: Timer, now: Now) -> None:
+        """Fence a member that has not done something in time."""
         member = self.state.members.current.get(timer.member_id)
         if member is None:
             return
-        if timer.kind is TimerKind.SESSION:
-            records = self._fence(member, "was fenced: its session expired")
-        elif member.state is MemberState.UNREVOKED_PARTITIONS:
-            timeout_ms = member.rebalance_timeout_ms
-            records = self._fence(
-                member, f"was fenced: it did not revoke its partitions within {timeout_ms} ms"
-            )
-        else:
+        if timer.kind is TimerKind.REVOCATION and member.state is not MemberState.UNREVOKED_PARTITIONS:
             return
-        self._outbox.write(Write(records, MembersStored()))
+        self.outbox.note(f"member {member.member_id} was fenced: {_LATE[timer.kind]}")
+        self.outbox.write(self.remove([member], now))
 
     def _set_timers(self, member: Member, has_moved: bool, now: Now) -> None:
-        self._start_session(member.member_id, now)
+        self.start_session(member, now)
         if not has_moved:
             return
         if member.state is MemberState.UNREVOKED_PARTITIONS:
             self._start_revocation(member, now)
         else:
-            self._timers.cancel(Timer(TimerKind.REVOCATION, member.member_id))
+            self.timers.cancel(Timer(TimerKind.REVOCATION, member.member_id))
 
-    def _start_session(self, member_id: str, now: Now) -> None:
-        timeout_ms = self._common.settings(self.group_id).session_timeout_ms
-        self._timers.set(Timer(TimerKind.SESSION, member_id), now.timer_ms + timeout_ms)
+    def start_session(self, member: Member, now: Now) -> None:
+        """Start a member's session anew. Classic members have their own session timeouts."""
+        if member.classic is not None:
+            timeout_ms = member.classic.session_timeout_ms
+        else:
+            timeout_ms = self.common.settings(self.group_id).session_timeout_ms
+        self.timers.set(Timer(TimerKind.SESSION, member.member_id), now.timer_ms + timeout_ms)
+
+    def start_sessions(self, now: Now) -> None:
+        """Start the sessions of all members, after the group has replaced a classic group."""
+        for member in self.state.members.current.values():
+            self.start_session(member, now)
 
     def _start_revocation(self, member: Member, now: Now) -> None:
         timer = Timer(TimerKind.REVOCATION, member.member_id)
-        self._timers.set(timer, now.timer_ms + member.rebalance_timeout_ms)
+        self.timers.set(timer, now.timer_ms + member.rebalance_timeout_ms)
 
     def _cancel_timers(self, member_id: str) -> None:
-        self._timers.cancel(Timer(TimerKind.SESSION, member_id))
-        self._timers.cancel(Timer(TimerKind.REVOCATION, member_id))
-
-
-def current_assignment_record(group_id: str, member: Member) -> CurrentAssignmentRecord:
-    """Return the record of a member's current assignment."""
-    current = CurrentAssignment(
-        member.epoch, member.previous_epoch, member.state, member.assigned, member.pending_revocation
-    )
-    return CurrentAssignmentRecord(group_id, member.member_id, current)
+        for kind in _LATE:
+            self.timers.cancel(Timer(kind, member_id))
 
 
 def _failed(error: ErrorCode) -> HeartbeatResult:
-    return HeartbeatResult(_STORE_ERRORS.get(error, error))
+    return HeartbeatResult(STORE_FAILURES.get(error, error))
 
 
 def _unknown(member_id: str) -> HeartbeatError:

@@ -120,7 +120,9 @@ def string_order_in_steps(strings: Sequence[str]) -> Steps[list[str]]:
     for batch in batched(strings):
         hashes += [string_hash(text) for text in batch]
         yield None
-    return _string_order(strings, hashes, DEFAULT_CAPACITY)
+    ordered = _string_order(strings, hashes, DEFAULT_CAPACITY)
+    yield None
+    return ordered
 
 
 def _string_order(strings: Sequence[str], hashes: list[int], capacity: int) -> list[str]:

@@ -27,21 +27,22 @@ def reconciled(
     member: Member,
     target_epoch: int,
     target: "Assignment",
-    subscribed_topic_ids: "Set[UUID] | None",
+    subscribed_topic_ids: "Set[UUID]",
+    has_new_topics: bool,
     owned: Owned | None,
     is_owned_by_other: "Callable[[UUID, int], bool]",
 ) -> Member:
     """Return the next state of a member, or the same object if it cannot go on.
 
-    `target` is the member's part of the target assignment of `target_epoch`. `subscribed_topic_ids` is None
-    if the subscription has not changed. `owned` is None if the heartbeat does not list the owned partitions.
+    `target` is the member's part of the target assignment of `target_epoch`. `has_new_topics` is true if the
+    subscription has changed. `owned` is None if the heartbeat does not list the owned partitions.
     `is_owned_by_other` returns whether another member has a partition.
     """
     if member.state is MemberState.UNREVOKED_PARTITIONS:
         if _owns_any(owned, member.pending_revocation):
-            return _without_unsubscribed(member, subscribed_topic_ids)
-    elif member.state is MemberState.STABLE and member.epoch == target_epoch:
-        return _without_unsubscribed(member, subscribed_topic_ids, owned)
+            return _without_unsubscribed(member, subscribed_topic_ids) if has_new_topics else member
+    elif member.is_reconciled_to(target_epoch):
+        return _without_unsubscribed(member, subscribed_topic_ids, owned) if has_new_topics else member
     return _next(member, target_epoch, target, subscribed_topic_ids, owned, is_owned_by_other)
 
 
@@ -49,7 +50,7 @@ def _next(
     member: Member,
     target_epoch: int,
     target: "Assignment",
-    subscribed_topic_ids: "Set[UUID] | None",
+    subscribed_topic_ids: "Set[UUID]",
     owned: Owned | None,
     is_owned_by_other: "Callable[[UUID, int], bool]",
 ) -> Member:
@@ -60,7 +61,7 @@ def _next(
     for topic_id in dict.fromkeys((*target, *member.assigned)):
         current = member.assigned.get(topic_id, {})
         wanted = frozenset(target.get(topic_id, ()))
-        if subscribed_topic_ids is not None and topic_id not in subscribed_topic_ids:
+        if topic_id not in subscribed_topic_ids:
             wanted = frozenset()
         stays = {partition: epoch for partition, epoch in current.items() if partition in wanted}
         if stays:
@@ -90,11 +91,9 @@ def _next(
 
 
 def _without_unsubscribed(
-    member: Member, subscribed_topic_ids: "Set[UUID] | None", owned: Owned | None = None
+    member: Member, subscribed_topic_ids: "Set[UUID]", owned: Owned | None = None
 ) -> Member:
     """Revoke the partitions of topics to which the member no longer subscribes."""
-    if subscribed_topic_ids is None:
-        return member
     gone = {topic: parts for topic, parts in member.assigned.items() if topic not in subscribed_topic_ids}
     if not gone:
         return member

@@ -253,6 +253,14 @@ def _topic_partitions(partitions: PartitionEpochs) -> list[messages.TopicPartiti
     ]
 
 
+def current_assignment_record(group_id: str, member: Member) -> CurrentAssignmentRecord:
+    """Return the record of a member's current assignment."""
+    current = CurrentAssignment(
+        member.epoch, member.previous_epoch, member.state, member.assigned, member.pending_revocation
+    )
+    return CurrentAssignmentRecord(group_id, member.member_id, current)
+
+
 def decode_record(key: bytes, value: bytes | None) -> ConsumerRecord | None:
     """Decode a record, or return None for other types of keys. Raises MalformedRequest if it is invalid."""
     version = int.from_bytes(key[:2], "big", signed=True)

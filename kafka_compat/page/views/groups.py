@@ -2,15 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from kafka_compat.client.groups import assigned
 from kafka_compat.client.partitions import TopicPartition, by_topic, each_partition
 from kafka_compat.http.routes import NOT_FOUND, BadCall
 from kafka_compat.lag import longest, records_behind, total_records
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.group_lag import GroupLags, remote_lags
+from kafka_compat.page.described_groups import (
+    CLASSIC,
+    MemberSeen,
+    describe_groups,
+    may_have_consumer_groups,
+)
 from kafka_compat.page.listing import Row, listed
 from kafka_compat.page.remote_leaders import RemoteReport
 from kafka_compat.page.views.topics import extent
@@ -22,6 +27,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 log = logging.getLogger(__name__)
 
 _LIST_VERSION: Final = 4
+_LIST_VERSION_WITH_TYPES: Final = 5
 _FETCH_VERSION: Final = 8
 _PATIENCE_S: Final = 3.0
 
@@ -30,6 +36,7 @@ class GroupSeen(NamedTuple):
     """A group as reported by its coordinator. `committed` contains offsets."""
 
     name: str
+    type: str
     state: str
     protocol_type: str
     coordinator: int
@@ -70,10 +77,11 @@ def _groups_here(visit: Visit) -> Steps[list[GroupSeen]]:
             found.append(
                 GroupSeen(
                     group.group_id,
+                    str(group.type),
                     str(group.state),
                     group.protocol_type,
                     services.broker_id,
-                    progress.members,
+                    len(progress.members),
                     committed,
                 )
             )
@@ -87,20 +95,19 @@ async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> lis
 
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            answer = await visit.ask(ApiKey.LIST_GROUPS, _LIST_VERSION, broker_id)
+            version = _LIST_VERSION_WITH_TYPES if may_have_consumer_groups(visit) else _LIST_VERSION
+            answer = await visit.ask(ApiKey.LIST_GROUPS, version, broker_id)
             listed = {one.group_id: one for one in answer.groups if visit.rights.may_see_group(one.group_id)}
             if not listed:
                 return []
-            described = await visit.ask(
-                ApiKey.DESCRIBE_GROUPS, _DESCRIBE_VERSION, broker_id, groups=list(listed)
-            )
+            types = {name: one.group_type or CLASSIC for name, one in listed.items()}
+            described = await describe_groups(visit, broker_id, types)
             asked = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in listed]
             fetched = await visit.ask(ApiKey.OFFSET_FETCH, _FETCH_VERSION, broker_id, groups=asked)
     except (BadCall, TimeoutError, MalformedRequest) as problem:
         log.info("Broker %d did not report its groups: %r", broker_id, problem)
         missing.append(f"broker {broker_id} did not report the groups that it coordinates")
         return []
-    members = {one.group_id: len(one.members) for one in described.groups}
     committed = {
         one.group_id: {
             place: each.committed_offset
@@ -111,7 +118,13 @@ async def _groups_there(visit: Visit, broker_id: int, missing: list[str]) -> lis
     }
     return [
         GroupSeen(
-            name, one.group_state, one.protocol_type, broker_id, members.get(name, 0), committed.get(name, {})
+            name,
+            types[name],
+            one.group_state,
+            one.protocol_type,
+            broker_id,
+            len(described[name].members),
+            committed.get(name, {}),
         )
         for name, one in listed.items()
     ]
@@ -130,6 +143,7 @@ def group_rows(visit: Visit, remote: RemoteReport, groups: list[GroupSeen]) -> S
         found.append(
             {
                 "name": group.name,
+                "type": group.type,
                 "state": group.state,
                 "protocol_type": group.protocol_type,
                 "coordinator": group.coordinator,
@@ -214,8 +228,6 @@ def _readers(groups: list[GroupSeen], topic: str) -> Steps[list[GroupSeen]]:
     return found
 
 
-_DESCRIBE_VERSION: Final = 5
-_CONSUMER: Final = "consumer"
 _PARTITION_COLUMNS: Final = {"partition": "name", "lag": "lag", "seconds": "lag_seconds"}
 
 Owners = dict[tuple[str, int], str]
@@ -238,15 +250,21 @@ async def see_one(visit: Visit) -> Data:
     group, remote, ages = await asyncio.gather(
         known_group(visit), visit.observed.remote.look(visit.cluster), Ages.of(visit)
     )
-    members, owners = await _members(visit, group)
+    types = {group.name: group.type}
+    described = (await describe_groups(visit, group.coordinator, types))[group.name]
+    owners = {place: member.member_id for member in described.members for place in member.partitions}
     rows = await visit.finish(_positions(visit, remote, group, owners, ages))
     committed = [row for row in rows if row["committed_offset"] is not None]
     return {
         "name": group.name,
+        "type": group.type,
         "state": group.state,
         "protocol_type": group.protocol_type,
+        "assignor": described.assignor,
+        "epoch": described.epoch,
+        "target_epoch": described.target_epoch,
         "coordinator": group.coordinator,
-        "members": members,
+        "members": [_member(visit, member) for member in described.members],
         "lag": total_records(row["lag"] for row in committed),
         "lag_seconds": longest(row["lag_seconds"] for row in committed),
         "list": listed(rows, visit.query, _PARTITION_COLUMNS, "partition"),
@@ -254,35 +272,24 @@ async def see_one(visit: Visit) -> Data:
     }
 
 
-async def _members(visit: Visit, group: GroupSeen) -> tuple[list[dict[str, Any]], Owners]:
-    answer = await visit.ask(
-        ApiKey.DESCRIBE_GROUPS, _DESCRIBE_VERSION, group.coordinator, groups=[group.name]
-    )
-    (described,) = answer.groups
-    members, owners = [], {}
-    for member in described.members:
-        places: tuple[tuple[str, int], ...] = ()
-        if group.protocol_type == _CONSUMER:
-            try:
-                places = assigned(bytes(member.member_assignment))
-            except MalformedRequest:
-                # Ignore invalid assignments, because members may send arbitrary bytes.
-                places = ()
-        owners.update(dict.fromkeys(places, member.member_id))
-        members.append(
-            {
-                "member_id": member.member_id,
-                "instance_id": member.group_instance_id,
-                "client_id": member.client_id,
-                "host": member.client_host,
-                "partitions": [
-                    {"topic": topic, "partitions": numbers}
-                    for topic, numbers in by_topic(sorted(places)).items()
-                    if visit.rights.may_see_topic(topic)
-                ],
-            }
-        )
-    return members, owners
+def _member(visit: Visit, member: MemberSeen) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "host": member.host,
+        "epoch": member.epoch,
+        "partitions": _visible(visit, member.partitions),
+        "target": _visible(visit, member.target),
+    }
+
+
+def _visible(visit: Visit, places: Iterable[TopicPartition]) -> list[dict[str, Any]]:
+    return [
+        {"topic": topic, "partitions": numbers}
+        for topic, numbers in by_topic(sorted(places)).items()
+        if visit.rights.may_see_topic(topic)
+    ]
 
 
 def _positions(

@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from kafka_compat.client.groups import Committed, commit_topics
+from kafka_compat.client.groups import DEAD, Committed, commit_topics
 from kafka_compat.client.partitions import TopicPartition, by_topic, each_partition
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, known_code
 from kafka_compat.http.routes import CONFLICT, NOT_FOUND, UNAVAILABLE, BadCall
 from kafka_compat.long_work import batched, gathered
 from kafka_compat.page import fields
+from kafka_compat.page.described_groups import describe_group
 from kafka_compat.page.offset_plan import EARLIEST, OFFSET, SCENARIOS, SHIFT, TIME, Extent, Step, plan
 from kafka_compat.page.records import source_of
 from kafka_compat.page.views.topics import named_topic
@@ -191,7 +192,6 @@ async def _data(visit: Visit, group_id: str, positions: "Positions", steps: Iter
 
 
 _FIND_VERSION: Final = 3
-_DESCRIBE_VERSION: Final = 5
 _FETCH_VERSION: Final = 7
 _COMMIT_VERSION: Final = 8
 
@@ -209,8 +209,7 @@ async def positions_of(visit: Visit, group_id: str) -> Positions:
     """Return the group's offsets. Raises BadCall if the group does not exist or is not visible."""
     visit.rights.require(Operation.DESCRIBE, ResourceType.GROUP, group_id)
     coordinator = await coordinator_of(visit, group_id)
-    described = await visit.ask(ApiKey.DESCRIBE_GROUPS, _DESCRIBE_VERSION, coordinator, groups=[group_id])
-    group = described.groups[0]
+    group = await describe_group(visit, coordinator, group_id)
     _check(group.error_code, f"group {group_id}")
     fetched = await visit.ask(
         ApiKey.OFFSET_FETCH, _FETCH_VERSION, coordinator, group_id=group_id, topics=None
@@ -224,9 +223,9 @@ async def positions_of(visit: Visit, group_id: str) -> Positions:
         if each.committed_offset >= 0
     )
     committed = dict(await visit.finish(gathered(found)))
-    if group.group_state == "Dead" and not committed:
+    if group.state == DEAD and not committed:
         raise BadCall(f"unknown group {group_id}", NOT_FOUND)
-    return Positions(group.group_state, len(group.members), committed)
+    return Positions(group.state, len(group.members), committed)
 
 
 async def commit(visit: Visit, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:

@@ -142,7 +142,7 @@ def _group(row: Row) -> snapshot.Group:
     return snapshot.Group(
         row["name"],
         row["state"],
-        "classic",
+        row["type"],
         row["protocol_type"],
         row["coordinator"],
         positions=tuple(positions),

@@ -161,7 +161,7 @@ def _groups(visit: Visit, topic: str) -> Steps[list[Row]]:
                 continue
             partitions = sum(place[0] == topic for place in progress.committed)
             if partitions:
-                found.append({"name": group_id, "members": progress.members, "partitions": partitions})
+                found.append({"name": group_id, "members": len(progress.members), "partitions": partitions})
     return sorted(found, key=lambda row: str(row["name"]))
 
 

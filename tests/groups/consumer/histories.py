@@ -155,10 +155,12 @@ class Ours:
             self._put(name, ids[name], size)
         self.log = MemoryLog(shard_count=1)
         self.scheduler = ManualScheduler()
+        self.next_member_id = ""
         self._coordinator = GroupCoordinator(
             coordinator_log=self.log,
             scheduler=self.scheduler,
-            settings=GroupSettings(),
+            settings=GroupSettings(group_initial_rebalance_delay_ms=0),
+            new_member_id=lambda _: self.next_member_id,
             now_ms=lambda: 1_700_000_000_000 + self.scheduler.now_ms,
             partition_exists=lambda topic, partition: self.metadata.partition(topic, partition) is not None,
             consumer_groups=groups_of(self.metadata, 0, MAX_SIZE),
@@ -230,6 +232,7 @@ class Ours:
                     "member_id": member.member_id,
                     "member_epoch": member.epoch,
                     "subscribed_topic_names": list(member.topic_names),
+                    "member_type": 1 if member.classic is None else 0,
                     "assignment": self._existing(held),
                     "target_assignment": self._existing(targets),
                 }
@@ -283,7 +286,7 @@ def comparable_description(group: Plain) -> Plain:
     shown: Plain = {name: group[name] for name in names}
     members = []
     for member in group["members"]:
-        kept: Plain = {name: member[name] for name in ("member_id", "member_epoch")}
+        kept: Plain = {name: member[name] for name in ("member_id", "member_epoch", "member_type")}
         kept["topics"] = sorted(member["subscribed_topic_names"])
         for name in ("assignment", "target_assignment"):
             found = member[name]

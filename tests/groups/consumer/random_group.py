@@ -11,7 +11,6 @@ from kafka_compat.groups.consumer.assignors.assignor import (
     Assignor,
     GroupSpec,
     MemberSpec,
-    PartitionAssignorError,
     TargetAssignment,
 )
 from kafka_compat.groups.consumer.java_order import TimelineOrder
@@ -171,10 +170,7 @@ class RandomGroup:
     def answer(self, assignor: Assignor) -> tuple[dict[str, Any], TargetAssignment]:
         """Return what Kafka's assignor must answer to the question if it does the same as this one."""
         spec = self.spec()
-        try:
-            target = finished(assignor.assign(spec, self.partition_counts()))
-        except PartitionAssignorError as error:
-            return {"error": str(error)}, {}
+        target = finished(assignor.assign(spec, self.partition_counts()))
         records = [
             [member_id, as_record(assignment)]
             for member_id, assignment in target.items()

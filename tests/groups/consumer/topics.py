@@ -6,7 +6,7 @@ from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from kafka_compat.config.group import ConsumerGroupConfig, ConsumerGroupLimits
 from kafka_compat.groups.consumer.cluster_topics import ClusterTopics, ServerAssignors
-from kafka_compat.groups.consumer.consumer_group import ConsumerGroups
+from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
 from kafka_compat.metadata.cache import MetadataCache, PartitionMetadata, TopicMetadata
 
 
@@ -31,8 +31,11 @@ def consumer_groups(
     return groups_of(metadata, assignment_interval_ms, size_max)
 
 
-def groups_of(metadata: MetadataCache, assignment_interval_ms: int, size_max: int) -> ConsumerGroups:
+def groups_of(
+    metadata: MetadataCache, assignment_interval_ms: int, size_max: int, policy: str = "bidirectional"
+) -> ConsumerGroups:
     cluster = ClusterTopics(metadata)
     settings = ConsumerGroupConfig(45_000, 5_000, assignment_interval_ms)
-    limits = ConsumerGroupLimits(size_max, ("uniform", "range"), True, True, 600_000)
+    may_upgrade, may_downgrade = (policy in (one, "bidirectional") for one in ("upgrade", "downgrade"))
+    limits = ConsumerGroupLimits(size_max, ("uniform", "range"), may_upgrade, may_downgrade, 600_000)
     return ConsumerGroups(cluster, ServerAssignors(cluster).assign, lambda _: settings, limits)

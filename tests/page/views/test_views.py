@@ -147,6 +147,37 @@ def test_the_group_page_lists_the_members(site: Site, broker: KafkaBroker) -> No
     assert site.data("group", name="readers")["members"] == []
 
 
+def test_the_group_page_lists_the_epochs_and_assignments_of_a_consumer_group(
+    site: Site, broker: KafkaBroker
+) -> None:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "modern",
+            "group.protocol": "consumer",
+            "group.instance.id": "first",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe(["orders"])
+    try:
+        assert consumer.poll(30) is not None
+        consumer.commit(asynchronous=False)
+        told = site.data("group", name="modern")
+        assert (told["type"], told["state"], told["assignor"]) == ("consumer", "Stable", "uniform")
+        assert (told["epoch"], told["target_epoch"]) == (2, 2)
+        (member,) = told["members"]
+        assert (member["instance_id"], member["epoch"]) == ("first", 2)
+        assert member["partitions"] == member["target"] == [{"topic": "orders", "partitions": [0, 1, 2]}]
+        assert row(told["list"]["rows"], partition=0)["member_id"] == member["member_id"]
+        shown = site.get("group", name="modern").shown
+        assert "Epoch of the assignment" in shown and "Target" in shown
+        found = row(site.rows("groups", "groups"), name="modern")
+        assert (found["type"], found["state"], found["members"]) == ("consumer", "Stable", 1)
+    finally:
+        consumer.close()
+
+
 def test_hostile_names_are_shown_as_text(site: Site) -> None:
     for page in (site.get("groups"), site.get("topic", name="orders"), site.get("group", name=HOSTILE)):
         assert page.status == 200

@@ -21,6 +21,7 @@ class WatchedFilesystem(RealFilesystem):
     """Records the paths of log files and directories that are opened, read or listed."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.opened: list[str] = []
 
     def open(self, path: str) -> OsFile:

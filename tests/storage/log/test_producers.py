@@ -174,12 +174,11 @@ def test_coordinator_batches_have_no_sequence() -> None:
 
 def test_readers_stop_before_the_first_open_transaction() -> None:
     partition = Partition()
-    assert partition.state.first_unstable_offset is None
+    assert partition.state.last_stable_offset(1 << 40) == 1 << 40
     partition.append(0, 10)
     assert partition.state.last_stable_offset(10) == 10
     partition.append(0, 5, producer=1, transactional=True)
     partition.append(0, 5, producer=2, transactional=True)
-    assert partition.state.first_unstable_offset == 10
     assert partition.state.last_stable_offset(20) == 10
     assert partition.state.last_stable_offset(8) == 8
     partition.end(ControlRecordType.COMMIT, producer=1)
@@ -267,7 +266,7 @@ def test_open_transactions_are_restored_from_a_snapshot() -> None:
     partition = Partition(end_offset=50)
     partition.append(0, transactional=True)
     state = ProducerState.decode_snapshot(partition.state.encode_snapshot())
-    assert state.first_unstable_offset == 50
+    assert state.last_stable_offset(60) == 50
     restarted = Partition(state, 51)
     assert restarted.end(ControlRecordType.ABORT) == AbortedTxn(PRODUCER, 50, 51, 52)
 

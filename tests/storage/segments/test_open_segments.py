@@ -81,6 +81,7 @@ class WatchedFilesystem(RealFilesystem):
     """Records which files are read completely, and refuses descriptors on demand."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.read: list[str] = []
         self.refusals = 0
 

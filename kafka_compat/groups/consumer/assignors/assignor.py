@@ -45,7 +45,7 @@ class GroupSpec(NamedTuple):
 
 
 class PartitionAssignorError(Exception):
-    """The assignor cannot assign the partitions. The message is Kafka's."""
+    """The assignor cannot assign the partitions."""
 
 
 class Assignor(Protocol):
@@ -60,6 +60,14 @@ class Assignor(Protocol):
 
         Raises PartitionAssignorError if `partition_counts` lacks a subscribed topic.
         """
+
+
+def partition_count(topic_id: "UUID", partition_counts: "Mapping[UUID, int]") -> int:
+    """Return the number of partitions of a topic. Raises PartitionAssignorError if the topic is unknown."""
+    count = partition_counts.get(topic_id)
+    if count is None:
+        raise PartitionAssignorError(f"Unknown topic {topic_id} in a subscription")
+    return count
 
 
 def same_partitions(one: Assignment, other: Assignment) -> bool:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_compat.groups.consumer.assignors.assignor import (
     GroupSpec,
-    PartitionAssignorError,
     TargetAssignment,
+    partition_count,
 )
 from kafka_compat.groups.consumer.java_order import (
     sized_capacity,
@@ -38,10 +38,10 @@ class _Topic:
 
     __slots__ = ("_extra", "_partition_count", "_quota", "_start", "subscriber_count", "topic_id")
 
-    def __init__(self, topic_id: UUID, partition_count: int) -> None:
+    def __init__(self, topic_id: UUID, count: int) -> None:
         self.topic_id = topic_id
         self.subscriber_count = 0
-        self._partition_count = partition_count
+        self._partition_count = count
         self._quota = -1
         self._extra = 0
         self._start = 0
@@ -148,10 +148,8 @@ class _Ranges:
     def _topic(self, topic_id: UUID) -> _Topic:
         topic = self._topics.get(topic_id.int)
         if topic is None:
-            partition_count = self._partition_counts.get(topic_id)
-            if partition_count is None:
-                raise PartitionAssignorError("Member is subscribed to a non-existent topic")
-            topic = self._topics[topic_id.int] = _Topic(topic_id, partition_count)
+            count = partition_count(topic_id, self._partition_counts)
+            topic = self._topics[topic_id.int] = _Topic(topic_id, count)
         return topic
 
 

@@ -19,15 +19,14 @@ from typing import TYPE_CHECKING, Final
 from kafka_compat.groups.consumer.assignors.assignor import (
     GroupSpec,
     MemberSpec,
-    PartitionAssignorError,
     TargetAssignment,
     nothing_assigned,
+    partition_count,
     same_partitions,
 )
 from kafka_compat.groups.consumer.assignors.changed_assignment import AssignmentChanges, packed
 from kafka_compat.groups.consumer.java_order import sized_capacity, string_order_in_steps, uuid_key
 from kafka_compat.long_work import batched
-from kafka_compat.storage.directories.checkpoints import encode_topic_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,10 +45,10 @@ class _Topic:
 
     __slots__ = ("index", "owners", "subscribers", "topic_id")
 
-    def __init__(self, index: int, topic_id: UUID, partition_count: int) -> None:
+    def __init__(self, index: int, topic_id: UUID, count: int) -> None:
         self.index = index
         self.topic_id = topic_id
-        self.owners = [-1] * partition_count
+        self.owners = [-1] * count
         """The member of each partition, or -1."""
         self.subscribers: list[int] = []
 
@@ -198,13 +197,8 @@ class _Group:
     def _topic(self, topic_id: UUID) -> _Topic:
         topic = self.topics.get(topic_id.int)
         if topic is None:
-            partition_count = self._partition_counts.get(topic_id)
-            if partition_count is None:
-                raise PartitionAssignorError(
-                    f"Members are subscribed to topic {encode_topic_id(topic_id)} "
-                    "which doesn't exist in the topic metadata."
-                )
-            topic = self.topics[topic_id.int] = _Topic(len(self.topics), topic_id, partition_count)
+            count = partition_count(topic_id, self._partition_counts)
+            topic = self.topics[topic_id.int] = _Topic(len(self.topics), topic_id, count)
         return topic
 
 

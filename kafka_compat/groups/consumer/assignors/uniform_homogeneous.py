@@ -20,6 +20,7 @@ from kafka_compat.groups.consumer.assignors.assignor import (
     PartitionAssignorError,
     TargetAssignment,
     nothing_assigned,
+    partition_count,
 )
 from kafka_compat.groups.consumer.assignors.changed_assignment import (
     AssignmentChanges,
@@ -34,7 +35,6 @@ from kafka_compat.groups.consumer.java_order import (
     uuid_order,
 )
 from kafka_compat.long_work import batched
-from kafka_compat.storage.directories.checkpoints import encode_topic_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,12 +57,7 @@ class _Topics:
         self.is_assigned: list[list[bool]] = []
         self.partition_count = 0
         for topic_id in topic_ids:
-            count = partition_counts.get(topic_id)
-            if count is None:
-                raise PartitionAssignorError(
-                    f"Members are subscribed to topic {encode_topic_id(topic_id)} "
-                    "which doesn't exist in the topic metadata."
-                )
+            count = partition_count(topic_id, partition_counts)
             self.is_assigned.append([False] * count)
             self.partition_count += count
 
@@ -209,4 +204,4 @@ class _Quotas:
             self.changes.setdefault(member_id, []).extend(self._unassigned[start:end])
             start = end
         if start < len(self._unassigned):
-            raise PartitionAssignorError("Partitions were left unassigned")
+            raise PartitionAssignorError("Some partitions have no member")

@@ -4,13 +4,14 @@ import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
+import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.kafka.common.utils.Exit;
 
 /**
  * Runs Kafka's command line tools one after another in one JVM. A request contains a class, its arguments and its
@@ -48,9 +49,10 @@ public final class Tools {
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         System.setOut(new PrintStream(OUT, true));
         System.setErr(new PrintStream(ERR, true));
-        Exit.setExitProcedure((code, message) -> exit(code, message));
-        Exit.setHaltProcedure((code, message) -> exit(code, message));
-        Exit.setShutdownHookAdder((name, hook) -> HOOKS.add(hook));
+        InvocationHandler exit = (proxy, method, given) -> exit((Integer) given[0]);
+        replace("setExitProcedure", "Procedure", exit);
+        replace("setHaltProcedure", "Procedure", exit);
+        replace("setShutdownHookAdder", "ShutdownHookAdder", (proxy, method, given) -> HOOKS.add((Runnable) given[1]));
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
             @SuppressWarnings("unchecked")
             Map<String, Object> request = (Map<String, Object>) Json.parse(line);
@@ -60,7 +62,23 @@ public final class Tools {
         Runtime.getRuntime().halt(0);
     }
 
-    private static void exit(int code, String message) {
+    /** Replaces what Kafka's class Exit does. Kafka 4.4 has moved the class. */
+    private static void replace(String setter, String kind, InvocationHandler handler) throws Exception {
+        Class<?> exits = exits();
+        Class<?> type = Class.forName(exits.getName() + "$" + kind);
+        Object procedure = Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type}, handler);
+        exits.getMethod(setter, type).invoke(null, procedure);
+    }
+
+    private static Class<?> exits() throws ClassNotFoundException {
+        try {
+            return Class.forName("org.apache.kafka.common.utils.internals.Exit");
+        } catch (ClassNotFoundException older) {
+            return Class.forName("org.apache.kafka.common.utils.Exit");
+        }
+    }
+
+    private static Object exit(int code) {
         if (exitCode == null) exitCode = code;
         // A tool that catches this exception may continue to print, but a real process would have exited.
         OUT.target = new ByteArrayOutputStream();

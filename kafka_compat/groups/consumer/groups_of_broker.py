@@ -1,0 +1,61 @@
+"""What the consumer groups of a broker have in common: the topics, the assignors and the settings."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from kafka_compat.config.group import ConsumerGroupConfig, ConsumerGroupLimits
+    from kafka_compat.groups.consumer.assignors.assignor import Assignment, TargetAssignment
+    from kafka_compat.groups.consumer.member import Member
+
+
+class Topics(Protocol):
+    """The topics of the cluster, as a group sees them."""
+
+    def topic_id(self, name: str) -> "UUID | None":
+        """Return the ID of a topic, or None if it does not exist."""
+
+    def topic_name(self, topic_id: "UUID") -> str | None:
+        """Return the name of a topic, or None if it does not exist."""
+
+    @property
+    def new_topics_version(self) -> int:
+        """The version of the metadata in which the last topic was created."""
+
+    @property
+    def version(self) -> int:
+        """The version of the metadata."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all topics."""
+
+    def metadata_hash(self, names: "Sequence[str]") -> int:
+        """Return the metadata hash of a group that subscribes to these topics (0: none of them exists)."""
+
+
+class Assign(Protocol):
+    """Computes target assignments."""
+
+    def __call__(
+        self,
+        assignor: str,
+        members: "Mapping[str, Member]",
+        targets: "Mapping[str, Assignment]",
+        matched: "Callable[[str], frozenset[str]]",
+    ) -> "TargetAssignment":
+        """Return the target assignment of a group, in the order of its records. `targets` is the former
+        assignment, and `matched` returns the topics that match a regular expression ("": none).
+        """
+
+
+class ConsumerGroups(NamedTuple):
+    """What the consumer groups of a broker have in common."""
+
+    topics: Topics
+    assign: Assign
+    settings: "Callable[[str], ConsumerGroupConfig]"
+    """A function that returns the current settings of a group."""
+    limits: "ConsumerGroupLimits"
