@@ -167,7 +167,6 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
     ApiKey.DESCRIBE_CONFIGS: (Echo("results", "resources", _RESOURCE),),
     ApiKey.ALTER_CONFIGS: (Echo("responses", "resources", _RESOURCE),),
     ApiKey.CREATE_PARTITIONS: (Echo("results", "topics", _NAMED),),
-    ApiKey.CONSUMER_GROUP_DESCRIBE: (Echo("groups", "group_ids", {"group_id": ITSELF}),),
     ApiKey.DELETE_GROUPS: (Echo("results", "groups_names", {"group_id": ITSELF}),),
     ApiKey.ELECT_LEADERS: (
         Echo(
