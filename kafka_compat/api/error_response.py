@@ -78,6 +78,9 @@ _INDEX = {"partition_index": ITSELF}
 _RESOURCE = {"resource_type": "resource_type", "resource_name": "resource_name"}
 _NO_RECORDS = b""
 _TOPICS_OF_INDEXED = Echo("topics", "topics", _NAMED, Echo("partitions", "partitions", _INDEXED))
+_TOPICS_WITH_IDS = Echo(
+    "topics", "topics", {"name": "name", "topic_id": "topic_id"}, Echo("partitions", "partitions", _INDEXED)
+)
 
 ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
     ApiKey.PRODUCE: (
@@ -104,7 +107,7 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
     ),
     ApiKey.LIST_OFFSETS: (_TOPICS_OF_INDEXED,),
     ApiKey.METADATA: (Echo("topics", "topics", {"name": "name", "topic_id": "topic_id"}),),
-    ApiKey.OFFSET_COMMIT: (_TOPICS_OF_INDEXED,),
+    ApiKey.OFFSET_COMMIT: (_TOPICS_WITH_IDS,),
     ApiKey.OFFSET_FETCH: (
         Echo(
             "topics",
@@ -158,7 +161,7 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
             Echo("topics", "topics", _NAMED, Echo("partitions", "partition_indexes", _INDEX)),
         ),
     ),
-    ApiKey.TXN_OFFSET_COMMIT: (_TOPICS_OF_INDEXED,),
+    ApiKey.TXN_OFFSET_COMMIT: (_TOPICS_WITH_IDS,),
     ApiKey.CREATE_ACLS: (Echo("results", "creations"),),
     ApiKey.DELETE_ACLS: (Echo("filter_results", "filters"),),
     ApiKey.DESCRIBE_CONFIGS: (Echo("results", "resources", _RESOURCE),),

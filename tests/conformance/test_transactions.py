@@ -126,7 +126,7 @@ def test_offsets_in_a_transaction_are_pending_until_its_commit(pair: Pair) -> No
     )
     commit(7, (0, 1, 2, 3, 4))
     commit(7, name=pair.name("absent"))
-    commit(8, generation_id=3, member_id="nobody")
+    commit(8, generation_id_or_member_epoch=3, member_id="nobody")
     position(stable=True)
     position(stable=False)
     one.end(True)
