@@ -5,7 +5,6 @@ The guest connects from another address than the administrator. Denials are adde
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,7 +50,14 @@ class World:
         topic = {"name": self.topic, "num_partitions": 2, "replication_factor": 1}
         self.admin.ask(ApiKey.CREATE_TOPICS, 7, {"topics": [topic], "timeout_ms": 30_000})
         self.admin.ask(ApiKey.FIND_COORDINATOR, 4, {"key_type": 0, "coordinator_keys": [self.group]})
-        wait_until(lambda: self.join(self.admin)["error_code"] == 0, 30, "the first member")
+        self.epoch = 0
+        wait_until(self._has_joined, 30, "the assignment of the first member")
+
+    def _has_joined(self) -> bool:
+        """Join the group, and return whether its coordinator knows the topic."""
+        joined = self.join(self.admin)
+        self.epoch = joined["member_epoch"]
+        return joined["error_code"] == 0 and bool(joined["assignment"]["topic_partitions"])
 
     def join(self, connection: Connection, group: str | None = None, **fields: Any) -> Plain:
         request = {
@@ -77,7 +83,21 @@ class World:
         creations = [{**acl, "principal": "User:ANONYMOUS", **each} for each in (denied, allowed)]
         done = self.admin.ask(ApiKey.CREATE_ACLS, 3, {"creations": creations})
         assert [each["error_code"] for each in done["results"]] == [0, 0]
-        time.sleep(0.5)  # time for the authorizer to learn of the ACLs
+        wait_until(lambda: self._acls(kind, name) >= {_ALLOW, _DENY}, 30, "the ACLs")
+
+    def _acls(self, kind: ResourceType, name: str) -> set[int]:
+        """Return the permission types of a resource's ACLs."""
+        request = {
+            "resource_type_filter": kind,
+            "resource_name_filter": name,
+            "pattern_type_filter": _LITERAL,
+            "principal_filter": None,
+            "host_filter": None,
+            "operation": Operation.ANY,
+            "permission_type": 1,
+        }
+        resources = self.admin.ask(ApiKey.DESCRIBE_ACLS, 3, request)["resources"]
+        return {acl["permission_type"] for resource in resources for acl in resource["acls"]}
 
 
 def test_a_heartbeat_requires_read_on_the_group(server: Server) -> None:
@@ -93,7 +113,8 @@ def test_a_heartbeat_requires_read_on_the_group(server: Server) -> None:
 def test_a_description_requires_describe_on_the_group(server: Server) -> None:
     world = World(server, "describe")
     world.deny(ResourceType.GROUP, world.group, Operation.DESCRIBE)
-    denied, absent, empty = world.describe(world.group, "absent", "")
+    found = {each["group_id"]: each for each in world.describe(world.group, "absent", "")}
+    denied, absent, empty = found[world.group], found["absent"], found[""]
     assert (denied["error_code"], denied["members"]) == (ErrorCode.GROUP_AUTHORIZATION_FAILED, [])
     assert absent["error_code"] == ErrorCode.GROUP_ID_NOT_FOUND
     assert absent["error_message"] == "Group absent not found."
@@ -108,7 +129,7 @@ def test_names_of_topics_require_describe(server: Server) -> None:
         assert answer["error_code"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         assert (answer["error_message"], answer["member_id"]) == (None, None)
     silent: Plain = {"subscribed_topic_names": None, "rebalance_timeout_ms": -1, "topic_partitions": None}
-    assert world.join(world.guest, member_epoch=2, **silent)["error_code"] == 0
+    assert world.join(world.guest, member_epoch=world.epoch, **silent)["error_code"] == 0
     (described,) = world.describe()
     assert described["error_code"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert (described["group_state"], described["members"]) == ("", [])
