@@ -33,7 +33,7 @@ SEEDS = range(500 if campaign.enabled() else 30)
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
     directory = tmp_path_factory.mktemp("kafka")
     running = GenuineKafka(directory, SETTINGS, version=NEWEST_VERSION, mode="kraft")
-    running.start()
+    running.start(180)
     yield running
     running.stop()
 
