@@ -33,8 +33,6 @@ KAFKA_ONLY = {
     ApiKey.ADD_RAFT_VOTER: "KRaft",
     ApiKey.REMOVE_RAFT_VOTER: "KRaft",
     ApiKey.ENVELOPE: "KRaft",
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: "KIP-848",
-    ApiKey.CONSUMER_GROUP_DESCRIBE: "KIP-848",
 }
 """The reason why the broker does not serve an API that Apache Kafka advertises."""
 
