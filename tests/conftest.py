@@ -18,9 +18,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.storage.log import log as log_module
-from tests.conformance.wire import Connection
+from tests.conformance.features import disable_consumer_groups
 from tests.support import campaign as campaigns
 from tests.support import servers
 from tests.support.compiled import COMPILED
@@ -137,10 +136,7 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCom
     settings = {**IMPATIENT, "kafka.compat.transaction.version": "0"}
     server = KafkaCompatBroker(tmp_path_factory.mktemp("kafka-compat"), settings)
     server.start()
-    with Connection(server.address) as connection:
-        update = {"feature": "group.version", "max_version_level": 0, "upgrade_type": 2}
-        done = connection.ask(ApiKey.UPDATE_FEATURES, 1, {"feature_updates": [update]})
-        assert not done["error_code"], done
+    disable_consumer_groups(server.address)
     yield server
     server.stop()
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 from typing import Any, NamedTuple
 
 from tests.clients.programs import java_command
 from tests.support import java
+
+ANSWER_TIMEOUT_S = 180
 
 
 class Printed(NamedTuple):
@@ -41,7 +44,12 @@ class JavaTools:
         request = {"class": java.tool_class(tool, self.version), "args": list(arguments), "stdin": stdin}
         requests.write(json.dumps(request) + "\n")
         requests.flush()
-        answer: dict[str, Any] = json.loads(answers.readline())
+        deadline = threading.Timer(ANSWER_TIMEOUT_S, self._child.kill)
+        deadline.start()
+        line = answers.readline()
+        deadline.cancel()
+        assert line, f"{tool} {arguments} did not end within {ANSWER_TIMEOUT_S} seconds"
+        answer: dict[str, Any] = json.loads(line)
         return Printed(answer["code"], answer["out"], answer["err"])
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.storage.records.records import Record, build_batch
+from tests.conformance.features import disable_consumer_groups
 from tests.conformance.record_requests import produce_request
 from tests.conformance.wire import Connection
 from tests.support.java_tools import JavaTools, Printed
@@ -208,10 +209,12 @@ class Pair:
         for name, kind in (("ours", KafkaCompatBroker), ("genuine", GenuineKafka)):
             folder = directory / name
             log_dirs = ",".join(str(folder / f"disk-{number}") for number in (1, 2))
-            servers[name] = kind(folder, {**settings, "log.dirs": log_dirs})
+            own = {"kafka.compat.transaction.version": "0"} if kind is KafkaCompatBroker else {}
+            servers[name] = kind(folder, {**settings, **own, "log.dirs": log_dirs})
             servers[name].launch()
         for server in servers.values():
             server.wait_ready(120)
+        disable_consumer_groups(servers["ours"].address)
         self.sides = [Side(name, server, directory / name) for name, server in servers.items()]
         with ThreadPoolExecutor(2) as both:
             for outcome in [both.submit(side.prepare) for side in self.sides]:
