@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
@@ -360,3 +361,22 @@ def test_groups_have_the_same_state_before_and_after_loading() -> None:
             phases=set(Phase) - {Phase.explain} - ({Phase.shrink} if CAMPAIGN else set()),
         ),
     )
+
+
+@pytest.mark.parametrize("returns_as_consumer", [False, True])
+def test_replaced_static_members_have_no_deadlines(returns_as_consumer: bool) -> None:
+    """A deadline of a member that was replaced would act on the group after its conversion."""
+    events = Groups()
+    events.consumer_heartbeat("g", "a", ("topic",), "stay", 1_000)
+    if returns_as_consumer:
+        events.join("g", "static", "topic", returns=False, syncs=False)
+        events.consumer_heartbeat("g", "static", ("topic",), "stay", 1_000)
+    else:
+        events.consumer_heartbeat("g", "static", ("topic",), "stay", 1_000)
+        events.join("g", "static", "topic", returns=False, syncs=False)
+    (group,) = running(events.coordinator)
+    with_deadlines = {timer.member_id for timer in group.rebalance.timers.due(RETENTION_MS)}
+    assert with_deadlines == set(group.consumer.state.members.current)
+    events.time_passes(60_000)
+    events.it_knows_what_a_coordinator_would_load()
+    events.teardown()

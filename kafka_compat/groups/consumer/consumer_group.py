@@ -263,6 +263,7 @@ class ConsumerGroup:
         """Replace a static member by a new one, which inherits everything but the epoch. Add the records, and
         return the new member.
         """
+        self._cancel_timers(member.member_id)
         returned = member._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
         records += self._removal(member)
         records.append(MemberMetadataRecord(self.group_id, returned.member_id, returned))
