@@ -1,5 +1,6 @@
 """Deadlines of one group, as data: the group sets them, and the runtime reads the earliest one."""
 
+from collections.abc import Container
 from enum import Enum
 from typing import NamedTuple
 
@@ -53,6 +54,12 @@ class Timers:
     def clear(self) -> None:
         self._deadlines_ms.clear()
         self.wake_at_ms = None
+
+    def keep_members(self, member_ids: Container[str]) -> None:
+        """Cancel the timers of all other members."""
+        for timer in list(self._deadlines_ms):
+            if timer.member_id not in member_ids:
+                del self._deadlines_ms[timer]
 
     def due(self, now_ms: int) -> list[Timer]:
         """Return the timers that are due, earliest first. Call `take` for each before acting on it."""

@@ -380,3 +380,13 @@ def test_replaced_static_members_have_no_deadlines(returns_as_consumer: bool) ->
     events.time_passes(60_000)
     events.it_knows_what_a_coordinator_would_load()
     events.teardown()
+
+
+def test_a_member_that_could_not_be_stored_has_no_deadlines() -> None:
+    events = Groups()
+    events.consumer_heartbeat("g", "a", ("topic",), "stay", 1_000)
+    events.replicas_come_and_go(refuses=ErrorCode.NOT_ENOUGH_REPLICAS, is_under_min_isr=False)
+    events.consumer_heartbeat("g", "b", ("topic",), "stay", 1_000)
+    (group,) = running(events.coordinator)
+    assert {timer.member_id for timer in group.rebalance.timers.due(RETENTION_MS)} == {"a"}
+    events.teardown()

@@ -569,6 +569,7 @@ class ConsumerGroup:
     def write_failed(self, now: Now) -> None:
         """Continue with the stored state, because its last change could not be stored."""
         self._must_compare_hash = True
+        self.timers.keep_members(self.state.members.current)
         for member in self.state.members.current.values():
             if not self.timers.is_set(Timer(TimerKind.SESSION, member.member_id)):
                 self.start_session(member, now)
