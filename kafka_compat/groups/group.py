@@ -469,6 +469,7 @@ class Group:
         rebalance = self.rebalance
         if (
             self.is_empty
+            and rebalance.stored.snapshot is None
             and rebalance.stored.committed is None
             and not self.consumer.state.exists
             and self.consumer.state.committed is None
