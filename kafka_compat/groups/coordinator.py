@@ -15,9 +15,9 @@ from kafka_compat.coordinator_runtime.runtime import CoordinatorRuntime
 from kafka_compat.coordinator_runtime.scheduler import Scheduler
 from kafka_compat.coordinator_runtime.shard import RunningMachine
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
-from kafka_compat.errors import ErrorCode
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
-from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatError, HeartbeatResult, check
+from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult, check, rejected
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, resolved
 from kafka_compat.groups.consumer.state import View
@@ -208,8 +208,8 @@ class GroupCoordinator:
         """Process a ConsumerGroupHeartbeat request (KIP-848)."""
         try:
             check(group_id, request, self._consumer_groups.limits.assignors)
-        except HeartbeatError as invalid:
-            respond(invalid.result)
+        except KafkaError as invalid:
+            respond(rejected(invalid))
             return
         error = self._refusal(group_id)
         running = self._running.get(group_id)

@@ -21,7 +21,7 @@ from kafka_compat.coordinator_runtime.coordinator_log import (
 )
 from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
-from kafka_compat.errors import ErrorCode
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.consumer.classic_members import ClassicMembers
 from kafka_compat.groups.consumer.consumer_group import (
     STORE_FAILURES,
@@ -29,9 +29,9 @@ from kafka_compat.groups.consumer.consumer_group import (
     MembersStored,
     Replaced,
 )
-from kafka_compat.groups.consumer.conversion import CannotUpgrade, Downgrade, Upgrade
+from kafka_compat.groups.consumer.conversion import Downgrade, Upgrade
 from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
-from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
+from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult, rejected
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.consumer.state import GroupState
 from kafka_compat.groups.counts import GroupCounts
@@ -190,8 +190,8 @@ class Group:
             for member_id in self.rebalance.roster.members:
                 self.rebalance.answer_waiting(member_id, ErrorCode.REBALANCE_IN_PROGRESS, member_id)
             records, state = self._upgrade.convert()
-        except CannotUpgrade as error:
-            self._outbox.respond(waiter, HeartbeatResult(error.error, str(error)))
+        except KafkaError as error:
+            self._outbox.respond(waiter, rejected(error))
             return
         self._join_replacing(state, records, request, waiter, now)
 

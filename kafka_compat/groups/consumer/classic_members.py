@@ -25,7 +25,6 @@ from kafka_compat.groups.consumer.embedded_protocol import (
     encode_assignment,
     read_subscription,
 )
-from kafka_compat.groups.consumer.heartbeat import HeartbeatError
 from kafka_compat.groups.consumer.member import ClassicMember, Member, MemberState
 from kafka_compat.groups.requests import (
     CONSUMER_PROTOCOL_TYPE,
@@ -69,9 +68,8 @@ class ClassicMembers:
                 self._outbox.respond(waiter, result)
             else:
                 self._join(request, member_id, subscription, waiter, now)
-        except (KafkaError, HeartbeatError) as error:
-            code = error.error if isinstance(error, HeartbeatError) else error.code
-            self._outbox.respond(waiter, JoinResult(code, UNKNOWN_MEMBER_ID))
+        except KafkaError as error:
+            self._outbox.respond(waiter, JoinResult(error.code, UNKNOWN_MEMBER_ID))
         return out
 
     def _check_join(self, request: Join, member_id: str) -> Subscription:

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS
 from kafka_compat.coordinator_runtime.machine import Now, Outbox, Output, Waiter, Write
-from kafka_compat.errors import ErrorCode
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.consumer.assignors.assignor import same_partitions
 from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
-from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatError, HeartbeatResult
+from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult, rejected
 from kafka_compat.groups.consumer.member import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -144,8 +144,8 @@ class ConsumerGroup:
             else:
                 result, records = self._stay(request, now)
                 write = Write(records, MembersStored()) if records else None
-        except HeartbeatError as error:
-            self.outbox.respond(waiter, error.result)
+        except KafkaError as error:
+            self.outbox.respond(waiter, rejected(error))
             return
         if write is not None and replaced is not None:
             write = write._replace(records=[*replaced.records, *write.records], then=replaced.then)
@@ -219,11 +219,11 @@ class ConsumerGroup:
         return after
 
     def check_size(self, member_id: str, instance_id: str | None) -> None:
-        """Raise HeartbeatError (GROUP_MAX_SIZE_REACHED) if the group is full and this is not a member."""
+        """Raise KafkaError (GROUP_MAX_SIZE_REACHED) if the group is full and this is not a member."""
         members, most = self.state.members.current, self.common.limits.size_max
         if len(members) < most or member_id in members or instance_id in self.state.static_ids:
             return
-        raise HeartbeatError(
+        raise KafkaError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
             f"The group already has {most} members (group.consumer.max.size)",
         )
@@ -231,7 +231,7 @@ class ConsumerGroup:
     def _known_member(
         self, request: Heartbeat, records: list[ConsumerRecord]
     ) -> tuple[Member, Member | None]:
-        """Return the member that sends the heartbeat, which may be new. Raises HeartbeatError.
+        """Return the member that sends the heartbeat, which may be new. Raises KafkaError.
 
         If a static member returns, also return the former member, and add the records that replace it.
         """
@@ -251,7 +251,7 @@ class ConsumerGroup:
             _check_epoch(member, request)
         elif request.instance_id is not None:
             if member.classic is None and member.epoch != LEAVE_TEMPORARILY_EPOCH:
-                raise HeartbeatError(
+                raise KafkaError(
                     ErrorCode.UNRELEASED_INSTANCE_ID,
                     f"The instance ID {request.instance_id} belongs to member {member.member_id}, which has "
                     "not left the group",
@@ -328,7 +328,7 @@ class ConsumerGroup:
         if new not in self.state.regex_subscribers:
             reason = problem(new)
             if reason is not None:
-                raise HeartbeatError(
+                raise KafkaError(
                     ErrorCode.INVALID_REGULAR_EXPRESSION,
                     f"The regular expression {new!r} is not valid: {reason}",
                 )
@@ -627,12 +627,12 @@ def _failed(error: ErrorCode) -> HeartbeatResult:
     return HeartbeatResult(STORE_FAILURES.get(error, error))
 
 
-def _unknown(member_id: str) -> HeartbeatError:
-    return HeartbeatError(ErrorCode.UNKNOWN_MEMBER_ID, f"The group has no member {member_id}")
+def _unknown(member_id: str) -> KafkaError:
+    return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"The group has no member {member_id}")
 
 
-def _unknown_instance(request: Heartbeat) -> HeartbeatError:
-    return HeartbeatError(
+def _unknown_instance(request: Heartbeat) -> KafkaError:
+    return KafkaError(
         ErrorCode.UNKNOWN_MEMBER_ID, f"No member of the group has the instance ID {request.instance_id}"
     )
 
@@ -645,7 +645,7 @@ def _wrong_epoch(member: Member, has_member_epochs: bool) -> ErrorCode:
 
 def _check_instance(member: Member, request: Heartbeat) -> None:
     if member.member_id != request.member_id:
-        raise HeartbeatError(
+        raise KafkaError(
             ErrorCode.FENCED_INSTANCE_ID,
             f"The instance ID {request.instance_id} now belongs to member {member.member_id}",
         )
@@ -658,7 +658,7 @@ def _check_epoch(member: Member, request: Heartbeat) -> None:
     if epoch == member.previous_epoch < member.epoch and _is_part_of(request.owned, member.assigned):
         return
     relation = "greater" if epoch > member.epoch else "smaller"
-    raise HeartbeatError(
+    raise KafkaError(
         ErrorCode.FENCED_MEMBER_EPOCH,
         f"The member's epoch {epoch} is {relation} than {member.epoch}. It must give up its partitions and "
         "join again",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_compat.coordinator_runtime.machine import Now, Output
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
-from kafka_compat.errors import ErrorCode
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.consumer.embedded_protocol import (
     encode_assignment,
     read_assignment,
@@ -53,14 +53,6 @@ UPGRADE_TIMESTAMP_MS: Final = 0
 """Timestamp of the target assignment after an upgrade, which lets the next one be computed at once."""
 
 
-class CannotUpgrade(Exception):
-    """A classic group cannot become a consumer group. The message is for the user of the client."""
-
-    def __init__(self, message: str, error: ErrorCode) -> None:
-        super().__init__(message)
-        self.error = error
-
-
 class Upgrade:
     """Conversion of a classic group to a consumer group."""
 
@@ -70,7 +62,7 @@ class Upgrade:
         self._topics = topics
 
     def check(self) -> None:
-        """Raise CannotUpgrade if the group must remain a classic group."""
+        """Raise KafkaError if the group must remain a classic group."""
         if not self._limits.may_upgrade:
             raise self._refusal("group.consumer.migration.policy does not allow upgrades")
         if self._rebalance.protocol_type != CONSUMER_PROTOCOL_TYPE:
@@ -81,7 +73,7 @@ class Upgrade:
             )
 
     def convert(self) -> tuple[list[ConsumerRecord], GroupState]:
-        """Return the records of the consumer group, and its state after them. Raises CannotUpgrade."""
+        """Return the records of the consumer group, and its state after them. Raises KafkaError."""
         roster = self._rebalance.roster.members
         order = TimelineOrder()
         members: dict[str, Member] = {}
@@ -149,9 +141,9 @@ class Upgrade:
         records += (current_assignment_record(group_id, each) for each in members.values())
         return records
 
-    def _refusal(self, reason: str, error: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND) -> CannotUpgrade:
-        return CannotUpgrade(
-            f"The classic group {self._rebalance.group_id} cannot become a consumer group: {reason}", error
+    def _refusal(self, reason: str, error: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND) -> KafkaError:
+        return KafkaError(
+            error, f"The classic group {self._rebalance.group_id} cannot become a consumer group: {reason}"
         )
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_compat.errors import ErrorCode
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_TEMPORARILY_EPOCH
 
 if TYPE_CHECKING:
@@ -54,20 +54,13 @@ class HeartbeatResult(NamedTuple):
     assignment: "PartitionEpochs | None" = None
 
 
-class HeartbeatError(Exception):
-    """A heartbeat is rejected. The message is for the user of the client."""
-
-    def __init__(self, error: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.error = error
-
-    @property
-    def result(self) -> HeartbeatResult:
-        return HeartbeatResult(self.error, str(self))
+def rejected(error: KafkaError) -> HeartbeatResult:
+    """Return the result of a heartbeat that is rejected with this error."""
+    return HeartbeatResult(error.code, error.message)
 
 
 def check(group_id: str, request: Heartbeat, assignors: "tuple[str, ...]") -> None:
-    """Raise HeartbeatError (INVALID_REQUEST or UNSUPPORTED_ASSIGNOR) if the request is invalid. `assignors`
+    """Raise KafkaError (INVALID_REQUEST or UNSUPPORTED_ASSIGNOR) if the request is invalid. `assignors`
     are the names in group.consumer.assignors.
     """
     required = {"group ID": group_id, "instance ID": request.instance_id, "rack ID": request.rack_id}
@@ -92,11 +85,11 @@ def check(group_id: str, request: Heartbeat, assignors: "tuple[str, ...]") -> No
         return
     if request.server_assignor is not None and request.server_assignor not in assignors:
         known = ", ".join(assignors)
-        raise HeartbeatError(
+        raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
             f"The assignor {request.server_assignor} is not known. Known assignors: {known}",
         )
 
 
-def _invalid(message: str) -> HeartbeatError:
-    return HeartbeatError(ErrorCode.INVALID_REQUEST, message)
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)
