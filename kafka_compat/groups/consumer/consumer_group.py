@@ -21,7 +21,6 @@ Rules
 Every response shows the current state, and therefore waits until this state is committed.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -304,7 +303,7 @@ class ConsumerGroup:
         metadata = state.metadata.current
         if not rises and not self._must_compare_hash and metadata is not None:
             return metadata.epoch
-        metadata_hash = self._topics.metadata_hash(sorted(self._names_after([former], updated)))
+        metadata_hash = self._topics.metadata_hash(sorted(self.state.subscribed_names([former], updated)))
         self._must_compare_hash = False
         if metadata is None:
             # The topics of a regular expression are not known yet.
@@ -321,7 +320,7 @@ class ConsumerGroup:
     def _change_regex(self, former: Member, updated: Member, records: list[ConsumerRecord]) -> bool:
         """Change the regular expression of a member. Return whether its topics are known to be different."""
         old, new = former.topic_regex, updated.topic_regex
-        if old and old not in self._regexes_after([former], updated):
+        if old and old not in self.state.subscribed_regexes([former], updated):
             records.append(RegexRecord(self.group_id, old, None))
         if not new:
             return True
@@ -335,31 +334,10 @@ class ConsumerGroup:
             return False
         return new in self.state.regexes
 
-    def _regexes_after(self, former: Collection[Member], updated: Member | None) -> set[str]:
-        """Return the regular expressions to which members subscribe after this change."""
-        subscribers = self.state.regex_subscribers
-        gone = Counter(member.topic_regex for member in former)
-        regexes = {regex for regex, count in subscribers.items() if gone[regex] < count}
-        if updated is not None and updated.topic_regex:
-            regexes.add(updated.topic_regex)
-        return regexes
-
-    def _names_after(self, former: Collection[Member], updated: Member | None) -> set[str]:
-        """Return the topics to which members subscribe after this change."""
-        gone = Counter(name for member in former for name in member.topic_names)
-        names = {name for name, count in self.state.subscribers.items() if gone[name] < count}
-        if updated is not None:
-            names.update(updated.topic_names)
-        for regex in self._regexes_after(former, updated):
-            resolved = self.state.regexes.current.get(regex)
-            if resolved is not None:
-                names |= resolved.topics
-        return names
-
     def _resolve_if_due(self, former: Member, updated: Member, request: Heartbeat, now: Now) -> None:
         if self._is_resolving or not (self.state.regex_subscribers or updated.topic_regex):
             return
-        regexes = self._regexes_after([former], updated)
+        regexes = self.state.subscribed_regexes([former], updated)
         known = self.state.regexes.current
         resolved_ms = max((each.timestamp_ms for each in known.values()), default=0)
         age_ms = now.wall_ms - resolved_ms
@@ -382,13 +360,11 @@ class ConsumerGroup:
         names = set(state.subscribers)
         has_new_topics = False
         for regex in state.regex_subscribers:
-            known = state.regexes.current.get(regex)
-            topics = found.get(regex)
-            if topics is None:
-                topics = frozenset() if known is None else known.topics
-            else:
+            known = state.matched(regex)
+            topics = found.get(regex, known)
+            if regex in found:
                 records.append(RegexRecord(self.group_id, regex, ResolvedRegex(topics, version, now.wall_ms)))
-                has_new_topics |= topics != (frozenset() if known is None else known.topics)
+                has_new_topics |= topics != known
             names |= topics
         metadata = state.metadata.current
         if metadata is not None:
@@ -421,7 +397,9 @@ class ConsumerGroup:
             del members[replaced.member_id]
             targets[member.member_id] = targets.pop(replaced.member_id, {})
         members[member.member_id] = member
-        computed = self.common.assign(self._assignor_after(former, member), members, targets, self._matched)
+        computed = self.common.assign(
+            self._assignor_after(former, member), members, targets, self.state.matched
+        )
         for member_id, assignment in computed.items():
             stored = targets.get(member_id)
             if stored is None or not same_partitions(stored, assignment):
@@ -435,13 +413,8 @@ class ConsumerGroup:
         preferred = votes.preferred_after(former.server_assignor, updated.server_assignor)
         return preferred or self.common.limits.assignors[0]
 
-    def _matched(self, regex: str) -> frozenset[str]:
-        """Return the topics that match a regular expression, as far as they are known."""
-        resolved = self.state.regexes.current.get(regex)
-        return frozenset() if resolved is None else resolved.topics
-
     def _topic_ids(self, member: Member) -> "set[UUID]":
-        names = self._matched(member.topic_regex).union(member.topic_names)
+        names = self.state.matched(member.topic_regex).union(member.topic_names)
         return {topic_id for topic_id in map(self._topics.topic_id, names) if topic_id is not None}
 
     def _leave(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, Write]:
@@ -480,10 +453,10 @@ class ConsumerGroup:
         for member in leaving:
             self._cancel_timers(member.member_id)
             records += self._removal(member)
-        gone = self.state.regex_subscribers.keys() - self._regexes_after(leaving, None)
+        gone = self.state.regex_subscribers.keys() - self.state.subscribed_regexes(leaving, None)
         records += (RegexRecord(self.group_id, regex, None) for regex in sorted(gone))
         epoch = self.state.epoch + 1
-        metadata_hash = self._topics.metadata_hash(sorted(self._names_after(leaving, None)))
+        metadata_hash = self._topics.metadata_hash(sorted(self.state.subscribed_names(leaving, None)))
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         if len(self.state.members) == len(leaving):
             records.append(TargetMetadataRecord(self.group_id, TargetMetadata(epoch, 0)))

@@ -5,7 +5,7 @@ Only `replay` changes it. The timeline values also show the committed state, whi
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -141,14 +141,30 @@ class GroupState:
         members = self.members.current
         return {member_id: members[member_id] for member_id in self.member_order.ordered_keys()}
 
-    def subscribed_names(self) -> set[str]:
-        """Return the topics to which any member subscribes, by name or by a regular expression."""
-        names = set(self.subscribers)
-        for regex in self.regex_subscribers:
-            resolved = self.regexes.current.get(regex)
-            if resolved is not None:
-                names.update(resolved.topics)
-        return names
+    def matched(self, regex: str) -> frozenset[str]:
+        """Return the topics that match a regular expression, as far as they are known."""
+        resolved = self.regexes.current.get(regex)
+        return frozenset() if resolved is None else resolved.topics
+
+    def subscribed_names(self, former: Collection[Member] = (), updated: Member | None = None) -> set[str]:
+        """Return the topics to which members subscribe, by name or by a regular expression, after `former`
+        have left and `updated` has joined.
+        """
+        gone = Counter(name for member in former for name in member.topic_names)
+        names = {name for name, count in self.subscribers.items() if gone[name] < count}
+        if updated is not None:
+            names.update(updated.topic_names)
+        return names.union(*map(self.matched, self.subscribed_regexes(former, updated)))
+
+    def subscribed_regexes(self, former: Collection[Member], updated: Member | None) -> set[str]:
+        """Return the regular expressions to which members subscribe after `former` have left and `updated`
+        has joined.
+        """
+        gone = Counter(member.topic_regex for member in former)
+        regexes = {regex for regex, count in self.regex_subscribers.items() if gone[regex] < count}
+        if updated is not None and updated.topic_regex:
+            regexes.add(updated.topic_regex)
+        return regexes
 
     def replay(self, record: ConsumerRecord) -> None:
         """Apply a record of the group."""
