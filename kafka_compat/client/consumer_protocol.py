@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID, uuid4
 
-from kafka_compat.client.group_consumer import GroupSettings, stable_offsets
-from kafka_compat.client.groups import Committed, commit_topics
+from kafka_compat.client.group_consumer import GroupSettings, changed_offsets, stable_offsets
+from kafka_compat.client.groups import commit_topics
 from kafka_compat.client.partitions import TopicPartition, error_codes
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
@@ -177,11 +177,7 @@ class ConsumerProtocolConsumer:
         """Commit this member's positions if they have changed. Raises the same errors as `poll`. After
         STALE_MEMBER_EPOCH, the positions are committed after the next heartbeat.
         """
-        offsets = {
-            place: Committed(offset)
-            for place, offset in self._fetcher.consumed_to().items()
-            if self._known_offsets.get(place) != offset
-        }
+        offsets = changed_offsets(self._fetcher, self._known_offsets)
         self._committed_s = time.monotonic()
         if not offsets:
             return

@@ -192,6 +192,15 @@ def stable_offsets(cluster: Cluster, group_id: str) -> dict[TopicPartition, Comm
             time.sleep(_BACKOFF_S)
 
 
+def changed_offsets(fetcher: Fetcher, known: Mapping[TopicPartition, int]) -> dict[TopicPartition, Committed]:
+    """Return the positions of a consumer that differ from the offsets `known` to be committed."""
+    return {
+        place: Committed(offset)
+        for place, offset in fetcher.consumed_to().items()
+        if known.get(place) != offset
+    }
+
+
 class GroupConsumer:
     """A consumer in a group. At each join, it calls `topics()` to determine its subscription."""
 
@@ -241,11 +250,7 @@ class GroupConsumer:
 
     def commit(self) -> None:
         """Commit this member's positions if they have changed. Raises the same errors as `poll`."""
-        offsets = {
-            place: Committed(offset)
-            for place, offset in self._fetcher.consumed_to().items()
-            if self._known_offsets.get(place) != offset
-        }
+        offsets = changed_offsets(self._fetcher, self._known_offsets)
         self._committed_s = time.monotonic()
         if not offsets:
             return

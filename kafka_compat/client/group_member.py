@@ -1,4 +1,4 @@
-"""Create a group member with the group protocol that the settings select."""
+"""Creation of a group member that uses the protocol in the setting group.protocol."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class Machine(Protocol[R_in]):
         """Start the machine after all records in the log have been replayed."""
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
-        """Complete a Write. If `error` is NONE, its records are committed."""
+        """Process the outcome of a Write. If `error` is NONE, its records are committed."""
 
     def tick(self, now: Now) -> Output:
         """Process all deadlines that have passed."""

@@ -32,7 +32,7 @@ UNKNOWN_ID = UUID(int=77)
 
 @pytest.fixture
 def pair(start_broker: StartBroker, newest_address: str) -> Iterator[Pair]:
-    """A new broker of ours, whose group.version is 1, and the newest Apache Kafka."""
+    """A new kafka-compat broker with group.version 1, and the newest version of Apache Kafka."""
     found = Pair(start_broker().address, newest_address)
     yield found
     found.close()

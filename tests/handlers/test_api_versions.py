@@ -1,6 +1,6 @@
 """ApiVersions version 5: clients name the broker that they expect (KIP-1242).
 
-Apache Kafka 4.4 returns the same error codes (tests/conformance/test_newest_versions.py).
+Apache Kafka 4.4 responds with the same error codes (tests/conformance/test_newest_versions.py).
 """
 
 from __future__ import annotations

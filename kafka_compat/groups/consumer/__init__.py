@@ -1,1 +1,1 @@
-"""Consumer groups with the consumer rebalance protocol (KIP-848): assignors and metadata hashes."""
+"""Consumer groups that use the consumer rebalance protocol (KIP-848)."""

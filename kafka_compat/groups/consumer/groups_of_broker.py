@@ -46,7 +46,7 @@ class Assign(Protocol):
         targets: "Mapping[str, Assignment]",
         matched: "Callable[[str], frozenset[str]]",
     ) -> "TargetAssignment":
-        """Return the target assignment of a group, in the order of its records. `targets` is the former
+        """Compute the target assignment of a group. Its order is that of the records. `targets` is the former
         assignment, and `matched` returns the topics that match a regular expression ("": none).
         """
 
