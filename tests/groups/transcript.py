@@ -24,17 +24,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, ReplayedBatch
-from kafka_compat.coordinator_runtime.loader import Loader
-from kafka_compat.coordinator_runtime.machine import Now, Output, Write
+from kafka_compat.coordinator_runtime.machine import Output, Write
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
-from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record, decode_record, encode_record
+from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record, encode_record
 from kafka_compat.groups.requests import (
     Commit,
     Join,
@@ -49,8 +48,7 @@ from kafka_compat.groups.requests import (
 )
 from kafka_compat.groups.settings import GroupSettings
 from tests.groups.consumer.topics import consumer_groups
-
-START_MS = 1_000_000
+from tests.groups.player import GroupPlayer
 
 
 def subscription(topics: Iterable[str]) -> bytes:
@@ -66,26 +64,19 @@ class _Client:
     generation_id: int = -1
 
 
-@dataclass
-class Player:
-    """A group whose clock moves only with `advance`."""
+class Player(GroupPlayer):
+    """A group with the classic protocol, and its clients."""
 
-    lines: list[str] = field(default_factory=list)
-    settings: GroupSettings = field(default_factory=GroupSettings)
-    now_ms: int = START_MS
-    clients: dict[str, _Client] = field(default_factory=dict)
-    log: list[ReplayedBatch] = field(default_factory=list)
-    holding: bool = False
-    held: list[tuple[Write, int]] = field(default_factory=list)
-    refusal: ErrorCode = ErrorCode.NONE
-
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self.settings = GroupSettings()
+        self.clients: dict[str, _Client] = {}
         self._ids = count(1)
-        self.group = self._new_group()
+        self._begin()
 
-    def _new_group(self) -> Group:
+    def _begin(self) -> None:
         self.snapshots = SnapshotRegistry()
-        return Group(
+        self.group = Group(
             "g",
             self.snapshots,
             self.settings,
@@ -94,9 +85,6 @@ class Player:
             GroupCounts(),
             self._now(),
         )
-
-    def _now(self) -> Now:
-        return Now(self.now_ms - START_MS, self.now_ms)
 
     def play(self, block: str) -> str:
         """Run a block of commands, and return its outcome."""
@@ -109,13 +97,10 @@ class Player:
                 options = dict(word.split("=", 1) for word in words[1:] if word not in positional)
                 command: Callable[..., None] = getattr(self, "_" + words[0].replace("-", "_"))
                 command(*positional, **options)
-                self._advance("0")
+                self._fire_timers(0, shows_time=False)
                 if self.group.rebalance.state is not before:
                     self._say(f"{before} -> {self.group.rebalance.state}")
         return "\n".join(self.lines) or "ok"
-
-    def _say(self, text: str) -> None:
-        self.lines.append(text)
 
     # Commands
 
@@ -136,7 +121,7 @@ class Player:
             offset_metadata_max_bytes=int(metadata),
             offsets_retention_ms=int(retention),
         )
-        self.group = self._new_group()
+        self._begin()
 
     def _join(
         self,
@@ -259,48 +244,6 @@ class Player:
             static = f" instance={member.group_instance_id}" if member.group_instance_id else ""
             self._say(f"  {member.member_id}{static} assignment={member.assignment.decode() or '-'}")
 
-    def _advance(self, duration_ms: str) -> None:
-        end_ms = self.now_ms + int(duration_ms)
-        while True:
-            wake_at_ms = self.group.wake_at_ms
-            if wake_at_ms is None or START_MS + wake_at_ms > end_ms:
-                break
-            self.now_ms = max(self.now_ms, START_MS + wake_at_ms)
-            shown = len(self.lines)
-            self._run(self.group.tick(self._now()))
-            if len(self.lines) > shown and duration_ms != "0":
-                self.lines.insert(shown, f"at {self.now_ms - START_MS} ms:")
-        self.now_ms = end_ms
-
-    def _hold(self) -> None:
-        self.holding = True
-
-    def _refuse(self, error: str) -> None:
-        """Refuse the next append."""
-        self.refusal = ErrorCode[error]
-
-    def _release(self, error: str = "NONE") -> None:
-        self.holding = False
-        held, self.held = self.held, []
-        for write, end_offset in held:
-            self._written(write, end_offset, ErrorCode[error])
-
-    def _written(self, write: Write, end_offset: int, error: ErrorCode) -> None:
-        if not error:
-            self.snapshots.commit(end_offset)
-        self._run(self.group.written(write.purpose, error, self._now()))
-
-    def _restart(self) -> None:
-        loader = Loader()
-        for batch in self.log:
-            loader.feed(batch)
-        self.group = self._new_group()
-        for key, value, log_offset, producer_id in loader.records():
-            record = decode_record(key, value)
-            assert record is not None
-            self.group.replay(record, log_offset, producer_id)
-        self._run(self.group.loaded(self._now()))
-
     def _unload(self) -> None:
         self._run(self.group.unload())
 
@@ -331,6 +274,11 @@ class Player:
                 self.held.append((write, len(self.log)))
             else:
                 self._written(write, len(self.log), ErrorCode.NONE)
+
+    def _written(self, write: Write, end_offset: int, error: ErrorCode) -> None:
+        if not error:
+            self.snapshots.commit(end_offset)
+        self._run(self.group.written(write.purpose, error, self._now()))
 
     def _tell(self, name: str, result: Result) -> str:
         if isinstance(result, JoinResult):

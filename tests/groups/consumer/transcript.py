@@ -29,8 +29,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, ReplayedBatch
-from kafka_compat.coordinator_runtime.loader import Loader
-from kafka_compat.coordinator_runtime.machine import Now, Output, Write
+from kafka_compat.coordinator_runtime.machine import Output, Write
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer import records as r
@@ -41,7 +40,7 @@ from kafka_compat.groups.consumer.member import MemberState, PartitionEpochs
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, resolved
 from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
-from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record, decode_record, encode_record
+from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record, encode_record
 from kafka_compat.groups.requests import (
     Commit,
     Join,
@@ -57,8 +56,7 @@ from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.protocol.codec import encode_versioned
 from kafka_compat.protocol.messages.consumer_protocol import ConsumerProtocolSubscription, TopicPartition
 from tests.groups.consumer.topics import groups_of, topic, topic_id
-
-START_MS = 1_000_000
+from tests.groups.player import GroupPlayer
 
 
 class Client:
@@ -72,19 +70,14 @@ class Client:
         self.instance_id: str | None = None
 
 
-class Player:
+class Player(GroupPlayer):
     """A consumer group, and its clients."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.now_ms = START_MS
+        super().__init__()
         self.clients: dict[str, Client] = {}
-        self.log: list[ReplayedBatch] = []
         self.metadata = MetadataCache("cluster", 1)
         self.requests: list[ResolveRegexes] = []
-        self.holding = False
-        self.held: list[tuple[Write, int, list[Any]]] = []
-        self.refusal = ErrorCode.NONE
         self._limits: tuple[int, int, str] = (1_000, 1_000, "bidirectional")
         self._created_ids: Counter[str] = Counter()
         self._begin()
@@ -103,9 +96,6 @@ class Player:
         number = self._created_ids[prefix]
         return prefix if number == 1 else f"{prefix}-{number}"
 
-    def _now(self) -> Now:
-        return Now(self.now_ms - START_MS, self.now_ms)
-
     def play(self, block: str) -> str:
         """Run a block of commands, and return its outcome."""
         self.lines = []
@@ -117,9 +107,6 @@ class Player:
                 command: Callable[..., None] = getattr(self, "_" + words[0])
                 command(*positional, **options)
         return "\n".join(self.lines) or "ok"
-
-    def _say(self, text: str) -> None:
-        self.lines.append(text)
 
     # Commands
 
@@ -279,43 +266,6 @@ class Player:
             self._say(f"  {name}{classic} epoch={member.epoch}{state} has {held}, target {target}")
             if member.pending_revocation:
                 self._say(f"    revokes {self._told(member.pending_revocation)}")
-
-    def _advance(self, duration_ms: str) -> None:
-        end_ms = self.now_ms + int(duration_ms)
-        while True:
-            wake_at_ms = self.group.wake_at_ms
-            if wake_at_ms is None or START_MS + wake_at_ms > end_ms:
-                break
-            self.now_ms = max(self.now_ms, START_MS + wake_at_ms)
-            shown = len(self.lines)
-            self._run(self.group.tick(self._now()))
-            if len(self.lines) > shown:
-                self.lines.insert(shown, f"at {self.now_ms - START_MS} ms:")
-        self.now_ms = end_ms
-
-    def _hold(self) -> None:
-        self.holding = True
-
-    def _refuse(self, error: str) -> None:
-        """Refuse the next append."""
-        self.refusal = ErrorCode[error]
-
-    def _release(self, error: str = "NONE") -> None:
-        self.holding = False
-        held, self.held = self.held, []
-        for write, end_offset, responses in held:
-            self._written(write, end_offset, responses, ErrorCode[error])
-
-    def _restart(self) -> None:
-        loader = Loader()
-        for batch in self.log:
-            loader.feed(batch)
-        self._begin()
-        for key, value, log_offset, producer_id in loader.records():
-            record = decode_record(key, value)
-            assert record is not None
-            self.group.replay(record, log_offset, producer_id)
-        self._run(self.group.loaded(self._now()))
 
     # Output of the machine
 
