@@ -2,9 +2,6 @@
 (KIP-848). In version 0, the broker creates the IDs of new members.
 """
 
-import base64
-from uuid import uuid4
-
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
@@ -13,6 +10,7 @@ from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.handlers.feature_gates import require_level
 from kafka_compat.metadata.features import GROUP_VERSION
+from kafka_compat.metadata.topic_nodes import new_id
 from kafka_compat.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -34,7 +32,7 @@ def consumer_group_heartbeat(
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     member_id = request.member_id
     if not member_id and ctx.api_version == 0 and request.member_epoch == JOIN_EPOCH:
-        member_id = base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        member_id = new_id()
     owned = request.topic_partitions
     heartbeat = Heartbeat(
         member_id=member_id,

@@ -59,8 +59,8 @@ def describe_partitions(replicas: Mapping[int, tuple[int, ...]]) -> tuple[Partit
 
 
 def new_id() -> str:
-    """Return a random ID for a topic or cluster as text: a version 4 UUID in URL-safe base64, as in Kafka. It
-    never begins with a dash, which tools would parse as an option.
+    """Return a random ID for a topic, cluster or group member as text: a version 4 UUID in URL-safe base64,
+    as in Kafka. It never begins with a dash, which tools would parse as an option.
     """
     while True:
         data = bytearray(os.urandom(16))
