@@ -45,7 +45,9 @@ def test_settings_of_a_group_are_altered_and_described(configs: Run) -> None:
         f"DEFAULT_CONFIG:group.{SESSION}=45000}}",
     ]
     assert configs("--describe", *group).lines == shown
-    assert configs("--describe", "--entity-type", "groups").lines[-2:] == shown
+    lines = configs("--describe", "--entity-type", "groups").lines
+    begin = lines.index(shown[0])
+    assert lines[begin : begin + 2] == shown
     assert f"  {SESSION}=46000 sensitive=false" in configs("--describe", "--all", *group).out
     refused = configs("--alter", *group, "--add-config", f"{SESSION}=1")
     assert refused.code == 1
