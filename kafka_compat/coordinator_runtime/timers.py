@@ -2,11 +2,14 @@
 
 import heapq
 from collections.abc import Callable
+from typing import Final
 
 from kafka_compat.coordinator_runtime.scheduler import Scheduler, TimerHandle
 
-_CANCELLED_MIN = 100
+_CANCELLED_MIN: Final = 100
 """Minimum number of canceled deadlines before they are removed from the queue."""
+_TURN_MS: Final = 4
+"""Time in ms after which the remaining calls wait for the next pass of the event loop."""
 
 
 class Deadline:
@@ -80,7 +83,9 @@ class Timers:
         self._wake_up = None
         now_ms = self._scheduler.monotonic_ms()
         try:
-            while self._queue and self._queue[0][0] <= now_ms:
+            # Thousands of members may expire at once: let other requests be served between them.
+            end_ms = now_ms + _TURN_MS
+            while self._queue and self._queue[0][0] <= now_ms and self._scheduler.monotonic_ms() < end_ms:
                 deadline = heapq.heappop(self._queue)[2]
                 callback = deadline.callback
                 if callback is not None:

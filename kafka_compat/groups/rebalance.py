@@ -284,9 +284,7 @@ class Rebalance:
     def tick(self, now: Now) -> Output:
         """Process all deadlines that have passed at this time."""
         out = self.outbox.begin()
-        for timer in self.timers.due(now.timer_ms):
-            if not self.timers.take(timer, now.timer_ms):
-                continue
+        while (timer := self.timers.take_due(now.timer_ms)) is not None:
             if timer.kind is TimerKind.JOIN:
                 self._join_wait_over(now)
             elif timer.kind is TimerKind.SYNC:
@@ -297,7 +295,6 @@ class Rebalance:
                 self.complete_join_if_all_joined(now)
             else:
                 self._session_over(timer.member_id, now)
-        self.timers.find_earliest()
         return out
 
     def _session_over(self, member_id: str, now: Now) -> None:

@@ -1,8 +1,12 @@
 """Deadlines of one group, as data: the group sets them, and the runtime reads the earliest one."""
 
-from collections.abc import Container
+import heapq
+from collections.abc import Collection, Container
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_REMOVED_MIN: Final = 100
+"""Minimum number of canceled timers before they are removed from the queue."""
 
 
 class TimerKind(Enum):
@@ -30,30 +34,43 @@ class Timer(NamedTuple):
 class Timers:
     """Deadlines of one group, at most one for each timer.
 
-    `wake_at_ms` is never later than the earliest deadline, but may be earlier: heartbeats constantly move
-    deadlines, and the new earliest one is determined at the next wake-up.
+    A heartbeat moves a deadline to a later time. The queue then keeps the former time, and the new one is
+    queued when the former is reached.
     """
 
-    __slots__ = ("_deadlines_ms", "wake_at_ms")
+    __slots__ = ("_deadlines_ms", "_order", "_queue", "_queued_ms")
 
     def __init__(self) -> None:
         self._deadlines_ms: dict[Timer, int] = {}
-        self.wake_at_ms: int | None = None
+        self._queue: list[tuple[int, int, Timer]] = []
+        self._queued_ms: dict[Timer, int] = {}
+        """Maps timers to the first time at which they are queued."""
+        self._order = 0
+
+    @property
+    def wake_at_ms(self) -> int | None:
+        """A time that is never later than the earliest deadline, or None if there are no deadlines."""
+        return self._queue[0][0] if self._queue else None
+
+    @property
+    def pending(self) -> Collection[Timer]:
+        """The timers that are set."""
+        return self._deadlines_ms.keys()
 
     def set(self, timer: Timer, deadline_ms: int) -> None:
         self._deadlines_ms[timer] = deadline_ms
-        if self.wake_at_ms is None or deadline_ms < self.wake_at_ms:
-            self.wake_at_ms = deadline_ms
-
-    def is_set(self, timer: Timer) -> bool:
-        return timer in self._deadlines_ms
+        queued_ms = self._queued_ms.get(timer)
+        if queued_ms is None or deadline_ms < queued_ms:
+            self._push(timer, deadline_ms)
+            if len(self._queue) > _REMOVED_MIN + 2 * len(self._deadlines_ms):
+                self._rebuild()
 
     def cancel(self, timer: Timer) -> None:
         self._deadlines_ms.pop(timer, None)
 
     def clear(self) -> None:
         self._deadlines_ms.clear()
-        self.wake_at_ms = None
+        self._rebuild()
 
     def keep_members(self, member_ids: Container[str]) -> None:
         """Cancel the timers of all other members."""
@@ -61,20 +78,30 @@ class Timers:
             if timer.member_id not in member_ids:
                 del self._deadlines_ms[timer]
 
-    def due(self, now_ms: int) -> list[Timer]:
-        """Return the timers that are due, earliest first. Call `take` for each before acting on it."""
-        due = [timer for timer, deadline_ms in self._deadlines_ms.items() if deadline_ms <= now_ms]
-        due.sort(key=self._deadlines_ms.__getitem__)
-        return due
+    def take_due(self, now_ms: int) -> Timer | None:
+        """Remove the earliest timer that is due and return it, or return None if none is due."""
+        while self._queue and self._queue[0][0] <= now_ms:
+            at_ms, _, timer = heapq.heappop(self._queue)
+            if self._queued_ms.get(timer) != at_ms:
+                continue
+            del self._queued_ms[timer]
+            deadline_ms = self._deadlines_ms.get(timer)
+            if deadline_ms is None:
+                continue
+            if deadline_ms <= now_ms:
+                del self._deadlines_ms[timer]
+                return timer
+            self._push(timer, deadline_ms)
+        return None
 
-    def take(self, timer: Timer, now_ms: int) -> bool:
-        """Remove a due timer. Return False if the action of an earlier timer has canceled or moved it."""
-        deadline_ms = self._deadlines_ms.get(timer)
-        if deadline_ms is None or deadline_ms > now_ms:
-            return False
-        del self._deadlines_ms[timer]
-        return True
+    def _push(self, timer: Timer, at_ms: int) -> None:
+        self._order += 1
+        self._queued_ms[timer] = at_ms
+        heapq.heappush(self._queue, (at_ms, self._order, timer))
 
-    def find_earliest(self) -> None:
-        """Set `wake_at_ms` to the earliest deadline, or to None if there are no deadlines."""
-        self.wake_at_ms = min(self._deadlines_ms.values(), default=None)
+    def _rebuild(self) -> None:
+        """Remove canceled timers from the queue."""
+        self._queue.clear()
+        self._queued_ms.clear()
+        for timer, deadline_ms in self._deadlines_ms.items():
+            self._push(timer, deadline_ms)

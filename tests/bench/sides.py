@@ -136,9 +136,10 @@ def ours(directory: Path, overrides: Mapping[str, str] | None = None, *, compile
     return Side("ours", [KafkaCompatBroker(directory, settings, environment=_environment(compiled))])
 
 
-def genuine(directory: Path, mode: str) -> Side:
-    """Apache Kafka 3.9.1 with the heap size and the garbage collector of its start script."""
-    return Side("genuine", [GenuineKafka(directory, _SETTINGS, mode=mode, heap=_HEAP, quick_start=False)])
+def genuine(directory: Path, mode: str, version: str = "3.9.1") -> Side:
+    """Apache Kafka with the heap size and the garbage collector of its start script."""
+    broker = GenuineKafka(directory, _SETTINGS, version=version, mode=mode, heap=_HEAP, quick_start=False)
+    return Side("genuine", [broker])
 
 
 def kfake(directory: Path) -> Side:

@@ -45,6 +45,14 @@ class ManualScheduler:
                 timer.callback()
         self.now_ms = end_ms
 
+    def run_next(self) -> None:
+        """Call what is due first, if anything is due now."""
+        while self._calls and self._calls[0][0] <= self.now_ms:
+            timer = heapq.heappop(self._calls)[2]
+            if not timer.cancelled:
+                timer.callback()
+                return
+
     @property
     def pending(self) -> int:
         return sum(not timer.cancelled for _, _, timer in self._calls)

@@ -216,7 +216,7 @@ class ClassicMembers:
 
     def _await_join(self, member: Member, now: Now) -> None:
         timer = Timer(TimerKind.JOIN, member.member_id)
-        if not self._timers.is_set(timer):
+        if timer not in self._timers.pending:
             self._timers.set(timer, now.timer_ms + member.rebalance_timeout_ms)
 
     def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> Output:

@@ -14,6 +14,8 @@ from typing import Final
 import pytest
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups import coordinator
+from kafka_compat.groups.consumer import target_assignment
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.settings import GroupSettings
@@ -50,7 +52,9 @@ class Client:
 
 
 class World:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, turns: int = 0) -> None:
+        """`turns` is the weight of a turn for background work, which otherwise runs while time passes."""
+        self.turns = turns
         self.random = random.Random(seed)
         self.metadata = MetadataCache("cluster", 1)
         for name in TOPICS:
@@ -87,6 +91,7 @@ class World:
             (self._leave, 2),
             (self._die, 1),
             (self._wait, 6),
+            (self.scheduler.run_next, self.turns),
             (self._grow, 1),
             (self._refuse, 1),
             (self._fail_over, 1),
@@ -235,6 +240,21 @@ class World:
 def test_no_partition_has_two_owners_although_the_coordinator_fails_over(seed: int) -> None:
     world = World(seed)
     for _ in range(300):
+        world.step()
+    world.heal()
+    world.coordinator.close()
+    assert world.scheduler.pending == 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_partition_has_two_owners_although_assignments_are_computed_in_the_background(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target_assignment, "_MAX_COST", -1)
+    monkeypatch.setattr(coordinator, "TARGETS_PER_WRITE", 1)
+    monkeypatch.setattr(coordinator, "_STEP_SIZE", 1_000)
+    world = World(seed, turns=40)
+    for _ in range(400):
         world.step()
     world.heal()
     world.coordinator.close()
