@@ -31,7 +31,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.consumer_group_describe import (
@@ -64,6 +64,8 @@ IDLE_S = 15.0
 HEARTBEAT_S = 5.0
 BYSTANDER_S = 0.005
 GROUP_RESOURCE = 32
+COORDINATOR_STARTS = (14, 15, 16)
+"""Error codes while the coordinator loads its partition. The heartbeat is repeated."""
 STEPS = 6
 COLUMNS = {
     "seconds": "time",
@@ -74,7 +76,7 @@ COLUMNS = {
 }
 TOPIC = "rebalanced"
 
-Owned = dict[object, tuple[int, ...]]
+Owned = dict[UUID, tuple[int, ...]]
 
 
 class Member:
@@ -103,8 +105,13 @@ class Member:
         received = bytes(answer)
         answer.clear()
         if received != self._last_answer:
-            self._last_answer = received
-            self._learn(received)
+            try:
+                self._learn(received)
+            except client.Refused as refused:
+                if refused.code not in COORDINATOR_STARTS:
+                    raise
+            else:
+                self._last_answer = received
         return True
 
     def _learn(self, received: bytes) -> None:
