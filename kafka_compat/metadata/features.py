@@ -1,9 +1,10 @@
 """Features of a cluster that have levels (KIP-584): the supported levels, the defaults, and the rules for
 changes, which are those of Apache Kafka 4.4. No I/O.
 
-A feature's level is the level that an operator has set, or else a default. On a standalone broker and in
-clusters with the embedded store, the default is the highest level, because no other software can join. With
-ZooKeeper, it is 0, because Apache Kafka 3.9 brokers may be members.
+A feature's level is the level that an operator has set, or else a default, which kafka.compat.group.version
+and kafka.compat.transaction.version set. Without these settings: on a standalone broker and in clusters
+with the embedded store, the default is the highest level, because no other software can join. With ZooKeeper,
+it is 0, because Apache Kafka 3.9 brokers may be members.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,12 @@ TRANSACTION_VERSION: Final = "transaction.version"
 SUPPORTED: Final[Mapping[str, int]] = {GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
 """Maps each feature that this broker supports to its highest level. At level 0, a feature is disabled."""
 
+_SETTINGS: Final[Mapping[str, str]] = {
+    GROUP_VERSION: "kafka.compat.group.version",
+    TRANSACTION_VERSION: "kafka.compat.transaction.version",
+}
+"""Maps features to the settings of their default levels."""
+
 _UPGRADE: Final = 1
 _UPDATE_TYPES: Final = (_UPGRADE, 2, 3)
 
@@ -41,9 +48,10 @@ class FeatureUpdate(NamedTuple):
 def effective_levels(config: "BrokerConfig", stored: Mapping[str, int]) -> dict[str, int]:
     """Return the level of each supported feature. `stored` contains the levels that an operator has set."""
     levels = dict.fromkeys(SUPPORTED, 0) if config.str("zookeeper.connect") else dict(SUPPORTED)
-    configured = config.get("kafka.compat.transaction.version")
-    if isinstance(configured, int):
-        levels[TRANSACTION_VERSION] = configured
+    for name, setting in _SETTINGS.items():
+        configured = config.get(setting)
+        if isinstance(configured, int):
+            levels[name] = configured
     return levels | {name: level for name, level in stored.items() if name in SUPPORTED}
 
 

@@ -131,11 +131,12 @@ def data_outlive_containers(cluster: Cluster) -> str:
 
 
 def values_of_orders(cluster: Cluster) -> set[bytes]:
-    """Return every value in the topic `orders`, read from the host."""
+    """Return every value in the topic `orders`, read from the host by a consumer group of Kafka 4."""
     consumer = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap,
             "group.id": "outside",
+            "group.protocol": "consumer",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
         }

@@ -31,6 +31,8 @@ SETTING = "kafka.compat.transaction.version"
         (ON_ZOOKEEPER, {}, 0, 0),
         ({SETTING: "0"}, {}, 1, 0),
         (ON_ZOOKEEPER | {SETTING: "2"}, {}, 0, 2),
+        (ON_ZOOKEEPER | {"kafka.compat.group.version": "1"}, {}, 1, 0),
+        ({"kafka.compat.group.version": "0"}, {}, 0, 2),
         ({}, {GROUP_VERSION: 0}, 0, 2),
         (ON_ZOOKEEPER | {SETTING: "2"}, {TRANSACTION_VERSION: 1, GROUP_VERSION: 1}, 1, 1),
         ({}, {"share.version": 0}, 1, 2),

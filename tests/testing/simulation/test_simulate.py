@@ -23,6 +23,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from kafka_compat.testing import Faults, Simulation, SimulationFailed, search, simulate
 from tests.support import campaign
 from tests.testing import payments
+from tests.testing.simulation import consumer_groups
 
 PROJECT = Path(__file__).parents[3]
 CALM = Faults.none()
@@ -260,3 +261,9 @@ def test_a_seed_produces_the_same_run_on_a_busy_machine(
     assert {(report.digest, report.simulated_s, report.steps) for report in reports} == {
         (alone.digest, alone.simulated_s, alone.steps)
     }
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_consumer_groups_of_kafka_4_are_enabled_and_survive_killed_brokers(brokers: int) -> None:
+    for seed in range(campaign.rounds(3, 300)):
+        simulate(seed, consumer_groups.main, brokers=brokers, faults=Faults(broker_kills=2.0), timeout_s=600)
