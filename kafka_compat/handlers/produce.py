@@ -244,7 +244,6 @@ class _Appends:
 
     __slots__ = (
         "_ctx",
-        "_failed",
         "_parked",
         "_request",
         "_responses",
@@ -266,7 +265,6 @@ class _Appends:
         self._verified = verified
         self._validated = validated
         self._parked: DelayedProduce | None = None
-        self._failed = len(denied) > 0
         self._responses: list[TopicProduceResponse] = denied
         self.partitions: list[PartitionProduceResponse] = []
         """The responses for the partitions of the current topic."""
@@ -284,8 +282,9 @@ class _Appends:
     def append_all(self, refusal: ErrorCode | None) -> ProduceResponse | Deferred | None:
         for topic in self._request.topic_data:
             name = self.begin(topic)
+            partitions = self.partitions
             for data in topic.partition_data:
-                self.partitions.append(self.append(name, data, refusal))
+                partitions.append(self.append(name, data, refusal))
         return self.finish()
 
     def append(
@@ -299,7 +298,7 @@ class _Appends:
         ready = self._validated.pop(id(data), None) if self._validated else None
         if name is None:
             return refused(index, ErrorCode.UNKNOWN_TOPIC_ID)
-        partition = broker.replicas.get(name, index)
+        partition = broker.replicas.partitions.get((name, index))
         if partition is None:
             return refused(index, broker.replicas.missing(name, index))
         if name in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT_ID:
@@ -338,10 +337,7 @@ class _Appends:
     def finish(self) -> ProduceResponse | Deferred | None:
         """Return the response, a Deferred, or None (acks=0). Raises HungUp if an acks=0 append failed."""
         if self._request.acks == 0:
-            for topic in self._responses:
-                for answer in topic.partition_responses:
-                    self._failed = self._failed or answer.error_code != 0
-            if self._failed:
+            if any(answer.error_code for topic in self._responses for answer in topic.partition_responses):
                 raise HungUp
             return None
         response = ProduceResponse()

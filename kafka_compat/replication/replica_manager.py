@@ -81,7 +81,8 @@ class ReplicaManager:
         self._lag_time_max_ms = lag_time_max_ms
         self.counts = counts if counts is not None else Counts()
         self._high_watermarks: dict[tuple[str, int], int] = {}
-        self._partitions: dict[tuple[str, int], Partition] = {}
+        self.partitions: dict[tuple[str, int], Partition] = {}
+        """The replicas on this broker. Only this class changes the dict."""
         self._moved: set[Partition] = set()
         """Partitions whose high watermarks have changed since the last `take_moved_high_watermarks`."""
         self._offline: set[tuple[str, int]] = set()
@@ -90,10 +91,10 @@ class ReplicaManager:
         """The partitions that are being reassigned, as last reported by the controller (KIP-455)."""
 
     def __iter__(self) -> Iterator[Partition]:
-        return iter(list(self._partitions.values()))
+        return iter(list(self.partitions.values()))
 
     def __len__(self) -> int:
-        return len(self._partitions)
+        return len(self.partitions)
 
     @property
     def may_have_followers(self) -> bool:
@@ -110,13 +111,13 @@ class ReplicaManager:
         for name in names:
             topic = self._metadata.topics.get(name)
             for known in topic.partitions if topic is not None else ():
-                held = self._partitions.get((name, known.partition))
+                held = self.partitions.get((name, known.partition))
                 if held is not None:
                     yield held
 
     def get(self, topic: str, partition: int) -> Partition | None:
         """Return the replica, or None if this broker has none (`missing` returns the reason)."""
-        return self._partitions.get((topic, partition))
+        return self.partitions.get((topic, partition))
 
     def missing(self, topic: str, partition: int) -> ErrorCode:
         """Return the error code for a partition without a replica on this broker."""
@@ -212,7 +213,7 @@ class ReplicaManager:
 
     def stop(self, topic: str, partition: int) -> None:
         """Drop the replica of a partition, but keep its log (StopReplica without deletion)."""
-        held = self._partitions.pop((topic, partition), None)
+        held = self.partitions.pop((topic, partition), None)
         self.reassigning.discard((topic, partition))
         if held is not None:
             self._high_watermarks[topic, partition] = held.high_watermark
@@ -225,7 +226,7 @@ class ReplicaManager:
 
     def _hold(self, topic: str, partition: int, topic_id: UUID, is_new: bool) -> Partition | None:
         key = (topic, partition)
-        held = self._partitions.get(key)
+        held = self.partitions.get(key)
         if held is not None:
             return held
         try:
@@ -245,7 +246,7 @@ class ReplicaManager:
             log.assign_topic_id(topic_id)
         from kafka_compat.replication.partition import Partition
 
-        held = self._partitions[key] = Partition(
+        held = self.partitions[key] = Partition(
             log,
             self.local_id,
             self._flusher,
@@ -266,7 +267,7 @@ class ReplicaManager:
 
     def _set_stray_aside(self, key: tuple[str, int], topic_id: UUID) -> None:
         found = self._log_dirs.logs.get(key)
-        if found is None or found.topic_id == topic_id or key in self._partitions or not topic_id.int:
+        if found is None or found.topic_id == topic_id or key in self.partitions or not topic_id.int:
             return
         if found.topic_id is not None:
             path = self._log_dirs.set_aside(*key)
@@ -304,7 +305,7 @@ class ReplicaManager:
         return errors
 
     def _delete(self, topic: str, partition: int, done: Done) -> None:
-        held = self._partitions.pop((topic, partition), None)
+        held = self.partitions.pop((topic, partition), None)
         self._offline.discard((topic, partition))
         self._refusals.pop((topic, partition), None)
         self._high_watermarks.pop((topic, partition), None)
@@ -320,7 +321,7 @@ class ReplicaManager:
     def take_offline(self, lost: list[tuple[str, int]]) -> None:
         """Take replicas offline because their disk has failed."""
         for key in lost:
-            held = self._partitions.pop(key, None)
+            held = self.partitions.pop(key, None)
             self._offline.add(key)
             if held is not None:
                 self._release(held, ErrorCode.KAFKA_STORAGE_ERROR)
@@ -333,7 +334,7 @@ class ReplicaManager:
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
         """Return the high watermarks of all logs on this broker, including logs without a `Partition`."""
-        held = {key: held.high_watermark for key, held in self._partitions.items()}
+        held = {key: held.high_watermark for key, held in self.partitions.items()}
         return self._high_watermarks | held
 
     def resign_all(self) -> None:

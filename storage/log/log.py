@@ -302,7 +302,7 @@ class Log:
                 data = stamped(header, checked, next_offset, leader_epoch)
             elif in_place is not None:
                 stamp(in_place, position, next_offset, header.batch_length, leader_epoch)
-            position += LOG_OVERHEAD + header.batch_length
+                position += LOG_OVERHEAD + header.batch_length
             next_offset += header.last_offset_delta + 1
             if header.max_timestamp > max_timestamp:
                 max_timestamp = header.max_timestamp
