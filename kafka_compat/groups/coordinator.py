@@ -5,9 +5,9 @@ is passed to the callback of its request, immediately or when the records that i
 Each callback is called exactly once, even if this broker loses the shard or shuts down.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import uuid4
 
 from kafka_compat.coordinator_runtime.coordinator_log import CoordinatorLog
@@ -21,7 +21,6 @@ from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult, c
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, resolved
 from kafka_compat.groups.consumer.state import View
-from kafka_compat.groups.consumer.target_assignment import TARGETS_PER_WRITE, ComputeAssignment
 from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
 from kafka_compat.groups.offsets import CommittedOffset
@@ -48,11 +47,6 @@ from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from kafka_compat.metadata.described import TopicMetadata
-
-T = TypeVar("T")
-
-_STEP_SIZE: Final = 200
-"""Size of a step of long work (see `run_cooperatively`)."""
 
 
 class KnownMember(Protocol):
@@ -112,7 +106,7 @@ class GroupCoordinator:
             new_machine=self._new_group,
             encode=encode_record,
             decode=decode_record,
-            perform=self._work_in_background,
+            perform=self._resolve_regexes,
             commit_timeout_ms=settings.offsets_commit_timeout_ms,
         )
         self._running = self._runtime.running
@@ -233,44 +227,18 @@ class GroupCoordinator:
             out = running.machine.consumer_heartbeat(request, respond, self._now())
             self._runtime.carry_out(running, out)
 
-    def _work_in_background(
-        self, running: RunningMachine[Group], request: ResolveRegexes | ComputeAssignment
-    ) -> None:
-        """Do work of a consumer group that takes too long for a heartbeat."""
-        if isinstance(request, ResolveRegexes):
-            self._runtime.run_cooperatively(self._resolving(running, request))
-        else:
-            self._runtime.run_cooperatively(self._computing(running, request))
-
-    def _resolving(self, running: RunningMachine[Group], request: ResolveRegexes) -> Iterator[int]:
-        """Resolve the regular expressions of a consumer group, in steps that yield their size."""
+    def _resolve_regexes(self, running: RunningMachine[Group], request: ResolveRegexes) -> None:
+        """Resolve the regular expressions of a consumer group in the background."""
         topics = self._consumer_groups.topics
-        version = topics.version
-        found = yield from resolved(request, topics.names)
-        if self._running.get(running.key) is running:
-            out = running.machine.regexes_resolved(found, version, self._now())
-            self._runtime.carry_out(running, out)
 
-    def _computing(self, running: RunningMachine[Group], request: ComputeAssignment) -> Iterator[int]:
-        """Compute and store the target assignment of a consumer group, in steps that yield their size."""
-        machine = running.machine
-        assign = self._consumer_groups.assign
+        def resolving() -> Iterator[int]:
+            version = topics.version
+            found = yield from resolved(request, topics.names)
+            if self._running.get(running.key) is running:
+                out = running.machine.regexes_resolved(found, version, self._now())
+                self._runtime.carry_out(running, out)
 
-        def is_due() -> bool:
-            return self._running.get(running.key) is running and machine.consumer.is_due(request)
-
-        try:
-            steps = assign(request.assignor, request.members, request.targets, request.topics_of)
-            computed = yield from _sized(steps)
-            for some in batched(computed.items(), TARGETS_PER_WRITE):
-                if not is_due():
-                    return
-                self._runtime.carry_out(running, machine.store_targets(dict(some), request))
-                yield _STEP_SIZE
-            if is_due():
-                self._runtime.carry_out(running, machine.store_target_epoch(request, self._now()))
-        finally:
-            self._runtime.carry_out(running, machine.end_computation(request, self._now()))
+        self._runtime.run_cooperatively(resolving())
 
     def describe_consumer_group(self, group_id: str) -> tuple[ErrorCode, View | None]:
         """Return an error code, and the committed state of a consumer group if there is no error."""
@@ -528,14 +496,3 @@ class GroupCoordinator:
 
     def _host(self, group_id: str) -> RunningMachine[Group]:
         return self._runtime.host(group_id)
-
-
-def _sized(steps: Steps[T]) -> Generator[int, None, T]:
-    """Execute long work in steps that yield their size."""
-    try:
-        while True:
-            next(steps)
-            yield _STEP_SIZE
-    except StopIteration as stop:
-        result: T = stop.value
-        return result

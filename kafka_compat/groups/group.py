@@ -12,7 +12,7 @@ Rules
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import (
     STORE_ERRORS,
@@ -34,7 +34,6 @@ from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult, rejected
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.consumer.state import GroupState
-from kafka_compat.groups.consumer.target_assignment import BackgroundAssignment, ComputeAssignment
 from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.joining import Joining
 from kafka_compat.groups.offsets import GroupOffsets
@@ -65,9 +64,6 @@ from kafka_compat.groups.requests import (
 )
 from kafka_compat.groups.settings import GroupSettings
 from kafka_compat.groups.timers import Timers
-
-if TYPE_CHECKING:
-    from kafka_compat.groups.consumer.assignors.assignor import TargetAssignment
 
 _OFFSET_STORE_ERRORS: Final = STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
@@ -132,7 +128,6 @@ class Group:
         self._upgrade = Upgrade(self.rebalance, consumer_groups.limits, consumer_groups.topics)
         self._downgrade = Downgrade(self.rebalance, consumer_groups.limits, consumer_groups.topics)
         self._consumer_groups = consumer_groups
-        self._background = BackgroundAssignment()
         self.consumer = self._consumer_group(GroupState(snapshots), self.rebalance.timers)
         self.classic_members = ClassicMembers(self.consumer, new_member_id)
         self._settings = settings
@@ -147,7 +142,6 @@ class Group:
             self.rebalance.outbox,
             timers,
             self._counts,
-            self._background,
         )
 
     @property
@@ -255,24 +249,6 @@ class Group:
         """Store the topics that match the regular expressions of a consumer group."""
         out = self._outbox.begin()
         self.consumer.regexes_resolved(found, version, now)
-        return out
-
-    def store_targets(self, computed: "TargetAssignment", computation: ComputeAssignment) -> Output:
-        """Store a part of the target assignment that a consumer group has computed in the background."""
-        out = self._outbox.begin()
-        self.consumer.store_targets(computed, computation)
-        return out
-
-    def store_target_epoch(self, computation: ComputeAssignment, now: Now) -> Output:
-        """Store the epoch of a target assignment of which all parts have been stored."""
-        out = self._outbox.begin()
-        self.consumer.store_target_epoch(computation, now)
-        return out
-
-    def end_computation(self, computation: ComputeAssignment, now: Now) -> Output:
-        """Respond to the heartbeat that waits for a target assignment."""
-        out = self._outbox.begin()
-        self.consumer.end_computation(computation, now)
         return out
 
     def commit_offsets(self, request: Commit, waiter: Waiter, now: Now) -> Output:
@@ -463,7 +439,7 @@ class Group:
             self._tombstones_written(purpose, error)
         elif isinstance(purpose, MembersStored):
             if error and not is_committed(error):
-                self.consumer.write_failed(error, now)
+                self.consumer.write_failed(now)
         elif isinstance(purpose, ConsumerGroupReplaced):
             if error and not purpose.is_appended:
                 result = JoinResult(STORE_FAILURES.get(error, error), UNKNOWN_MEMBER_ID)
@@ -521,7 +497,6 @@ class Group:
         out = self._outbox.begin()
         for member_id in self.rebalance.roster.members:
             self.rebalance.answer_waiting(member_id, ErrorCode.NOT_COORDINATOR, member_id)
-        self.consumer.end_waiting(ErrorCode.NOT_COORDINATOR)
         self._die()
         return out
 

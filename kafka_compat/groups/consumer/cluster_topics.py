@@ -1,7 +1,7 @@
 """The topics of the cluster and the assignors, as consumer groups use them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kafka_compat.groups.consumer.assignors.assignor import Assignment, Assignor, GroupSpec, MemberSpec
 from kafka_compat.groups.consumer.assignors.range import RangeAssignor
@@ -9,18 +9,13 @@ from kafka_compat.groups.consumer.assignors.uniform import UniformAssignor
 from kafka_compat.groups.consumer.member import Member
 from kafka_compat.groups.consumer.metadata_hash import group_hash, topic_hash
 from kafka_compat.groups.consumer.subscriptions import subscribed_names
-from kafka_compat.long_work import batched
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from kafka_compat.groups.consumer.assignors.assignor import TargetAssignment
-    from kafka_compat.long_work import Steps
     from kafka_compat.metadata.cache import MetadataCache, TopicMetadata
     from kafka_compat.metadata.feed import MetadataDelta
-
-_STEP_MEMBERS: Final = 100
-"""Number of members per step of long work."""
 
 
 class ClusterTopics:
@@ -83,7 +78,7 @@ class ClusterTopics:
         for topic in delta.deleted:
             self._hashes.pop(topic.name, None)
 
-    def partition_counts(self, names: Iterable[str]) -> "dict[UUID, int]":
+    def partition_counts(self, names: "frozenset[str]") -> "dict[UUID, int]":
         topics = self._metadata.topics
         return {topics[name].topic_id: len(topics[name].partitions) for name in names if name in topics}
 
@@ -103,41 +98,28 @@ class ServerAssignors:
         members: Mapping[str, Member],
         targets: Mapping[str, Assignment],
         matched: Callable[[str], frozenset[str]],
-    ) -> "Steps[TargetAssignment]":
-        subscriptions: dict[tuple[tuple[str, ...], str], _Subscription] = {}
+    ) -> "TargetAssignment":
         specs: dict[str, MemberSpec] = {}
-        for batch in batched(members.values(), _STEP_MEMBERS):
-            for member in batch:
-                key = member.topic_names, member.topic_regex
-                subscription = subscriptions.get(key)
-                if subscription is None:
-                    subscription = subscriptions[key] = self._subscription(member, matched)
-                specs[member.member_id] = MemberSpec(
-                    member.instance_id,
-                    member.rack_id,
-                    subscription.topic_ids,
-                    len(subscription.names),
-                    targets.get(member.member_id, {}),
-                )
-            yield None
-        has_regexes = any(regex for _, regex in subscriptions)
-        names = {each.names for each in subscriptions.values()}
-        group = GroupSpec(specs, len(names) < 2 and not has_regexes)
-        counts: dict[UUID, int] = {}
-        for subscription in subscriptions.values():
-            counts |= subscription.partition_counts
-        return (yield from self._assignors[assignor].assign(group, counts))
-
-    def _subscription(self, member: Member, matched: Callable[[str], frozenset[str]]) -> "_Subscription":
-        names = subscribed_names(member.topic_names, sorted(matched(member.topic_regex)))
-        topic_ids = map(self._topics.topic_id, names)
-        existing = tuple(topic_id for topic_id in topic_ids if topic_id is not None)
-        return _Subscription(frozenset(names), existing, self._topics.partition_counts(names))
-
-
-class _Subscription(NamedTuple):
-    """The topics of members with the same subscriptions, in the order of the assignor."""
-
-    names: frozenset[str]
-    topic_ids: "tuple[UUID, ...]"
-    partition_counts: "dict[UUID, int]"
+        subscriptions: set[frozenset[str]] = set()
+        for member_id, member in members.items():
+            names = subscribed_names(member.topic_names, sorted(matched(member.topic_regex)))
+            subscriptions.add(frozenset(names))
+            topic_ids = map(self._topics.topic_id, names)
+            specs[member_id] = MemberSpec(
+                member.instance_id,
+                member.rack_id,
+                tuple(topic_id for topic_id in topic_ids if topic_id is not None),
+                len(names),
+                targets.get(member_id, {}),
+            )
+        has_regexes = any(member.topic_regex for member in members.values())
+        group = GroupSpec(specs, len(subscriptions) < 2 and not has_regexes)
+        steps = self._assignors[assignor].assign(
+            group, self._topics.partition_counts(frozenset().union(*subscriptions))
+        )
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                target: TargetAssignment = stop.value
+                return target

@@ -5,8 +5,7 @@ Rules
   subscribed topic changes. It does not rise when a static member leaves temporarily or returns.
 - A heartbeat computes a new target assignment if the group epoch is greater than the epoch of the target
   assignment, and group.consumer.assignment.interval.ms have passed since the last one (KIP-1263). There is
-  no timer: until then, heartbeats get the former target assignment. A large group computes its target
-  assignment in the background (`target_assignment.py`).
+  no timer: until then, heartbeats get the former target assignment.
 - Each heartbeat reconciles its member with the target assignment (`reconciliation.py`).
 - A member is fenced when its session ends, or when it has not revoked its partitions within its rebalance
   timeout. The session starts anew with each heartbeat, and for all members when the group is loaded.
@@ -22,7 +21,7 @@ Rules
 Every response shows the current state, and therefore waits until this state is committed.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS
@@ -56,13 +55,6 @@ from kafka_compat.groups.consumer.records import (
 )
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, problem
 from kafka_compat.groups.consumer.state import GroupState
-from kafka_compat.groups.consumer.target_assignment import (
-    BackgroundAssignment,
-    ComputeAssignment,
-    PendingHeartbeat,
-    finished,
-    is_large,
-)
 from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.requests import NO_GENERATION
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
@@ -70,7 +62,7 @@ from kafka_compat.groups.timers import Timer, TimerKind, Timers
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from kafka_compat.groups.consumer.assignors.assignor import Assignment, TargetAssignment
+    from kafka_compat.groups.consumer.assignors.assignor import Assignment
     from kafka_compat.groups.consumer.conversion import Downgrade
     from kafka_compat.groups.records import Record
     from kafka_compat.groups.requests import Commit, TopicPartition
@@ -124,7 +116,6 @@ class ConsumerGroup:
         outbox: Outbox,
         timers: Timers,
         counts: GroupCounts,
-        background: BackgroundAssignment,
     ) -> None:
         self.group_id = group_id
         self.state = state
@@ -140,19 +131,17 @@ class ConsumerGroup:
         """Whether the regular expressions are being resolved."""
         self._resolved_version = -1
         """The metadata version for which this coordinator resolved the regular expressions."""
-        self._background = background
 
     def heartbeat(
         self, request: Heartbeat, waiter: Waiter, now: Now, replaced: Replaced | None = None
     ) -> None:
         """Process a heartbeat that joins the group, leaves it, or keeps a session alive."""
-        result: HeartbeatResult | None
         write: Write | None
         try:
             if request.member_epoch in (LEAVE_EPOCH, LEAVE_TEMPORARILY_EPOCH):
                 result, write = self._leave(request, now)
             else:
-                result, records = self._stay(request, waiter, now)
+                result, records = self._stay(request, now)
                 write = Write(records, MembersStored()) if records else None
         except KafkaError as error:
             self.outbox.respond(waiter, rejected(error))
@@ -161,49 +150,29 @@ class ConsumerGroup:
             write = write._replace(records=[*replaced.records, *write.records], then=replaced.then)
         if write is not None:
             self.outbox.write(write)
-        if result is not None:
-            self.outbox.respond_when_committed(waiter, result, _failed)
+        self.outbox.respond_when_committed(waiter, result, _failed)
 
-    def _stay(
-        self, request: Heartbeat, waiter: Waiter, now: Now
-    ) -> tuple[HeartbeatResult | None, list[ConsumerRecord]]:
-        """Return the result, or None if the heartbeat waits for the target assignment, and the records."""
+    def _stay(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, list[ConsumerRecord]]:
         records: list[ConsumerRecord] = []
         former, replaced = self._known_member(request, records)
         updated = self._with_subscription(former, request)
         has_new_topics = self.change_member(former, updated, replaced, records)
         self._resolve_if_due(former, updated, request, now)
         group_epoch = self.next_epoch(former, updated, has_new_topics, records)
-        heartbeat = PendingHeartbeat(request, waiter, former, has_new_topics)
-        computation = self._background.computation
         target_epoch, target = self.target(group_epoch, former, updated, replaced, now, records)
-        if self._background.computation is not computation:
-            self._background.heartbeat = heartbeat
-            self.start_session(updated, now)
-            return None, records
-        return self._proceed(heartbeat, updated, target_epoch, target, records, now), records
-
-    def _proceed(
-        self,
-        heartbeat: PendingHeartbeat,
-        member: Member,
-        target_epoch: int,
-        target: "Assignment",
-        records: list[ConsumerRecord],
-        now: Now,
-    ) -> HeartbeatResult:
-        """Reconcile the member with the target assignment, add its record, and return the result."""
-        request, _, former, has_new_topics = heartbeat
-        after = self.reconcile(member, has_new_topics, target_epoch, target, request.owned, records)
-        self._set_timers(after, after is not member, now)
+        after = self.reconcile(updated, has_new_topics, target_epoch, target, request.owned, records)
+        self._set_timers(after, after is not updated, now)
         must_tell = request.is_full or after.assigned != former.assigned
-        return HeartbeatResult(
-            ErrorCode.NONE,
-            None,
-            after.member_id,
-            after.epoch,
-            self.common.settings(self.group_id).heartbeat_interval_ms,
-            after.assigned if must_tell else None,
+        return (
+            HeartbeatResult(
+                ErrorCode.NONE,
+                None,
+                after.member_id,
+                after.epoch,
+                self.common.settings(self.group_id).heartbeat_interval_ms,
+                after.assigned if must_tell else None,
+            ),
+            records,
         )
 
     def change_member(
@@ -422,94 +391,21 @@ class ConsumerGroup:
         due_ms = known.timestamp_ms + self.common.settings(self.group_id).assignment_interval_ms
         if group_epoch <= known.epoch or (known.timestamp_ms and now.wall_ms < due_ms):
             return max(known.epoch, 0), state.target_of(member.member_id, member.instance_id)
-        assignor = self._assignor_after(former, member)
-        names = state.subscribed_names([former], member)
-        partition_count = sum(self._topics.partition_counts(names).values())
-        runs_in_background = is_large(len(state.members.current), partition_count)
-        if runs_in_background and self._background.computation is not None:
-            return known.epoch, state.target_of(member.member_id, member.instance_id)
         members = state.ordered_members()
         targets = dict(state.targets.current)
         if replaced is not None and replaced.member_id != member.member_id:
             del members[replaced.member_id]
             targets[member.member_id] = targets.pop(replaced.member_id, {})
         members[member.member_id] = member
-        if runs_in_background:
-            matched = {regex: state.matched(regex) for regex in state.subscribed_regexes([former], member)}
-            computation = ComputeAssignment(group_epoch, assignor, members, targets, matched)
-            self._background.computation = computation
-            self.outbox.perform(computation)
-            if known.epoch < FIRST_EPOCH:
-                # Members that join before the first target assignment is known get an empty one.
-                records.append(TargetMetadataRecord(self.group_id, TargetMetadata(FIRST_EPOCH, 0)))
-            return max(known.epoch, FIRST_EPOCH), targets.get(member.member_id, {})
-        computed = finished(self.common.assign(assignor, members, targets, state.matched))
-        records += self._changed_targets(computed, targets)
-        records.append(TargetMetadataRecord(self.group_id, TargetMetadata(group_epoch, now.wall_ms)))
-        return group_epoch, computed.get(member.member_id, {})
-
-    def _changed_targets(
-        self, computed: "TargetAssignment", targets: "Mapping[str, Assignment]"
-    ) -> Iterator[TargetAssignmentRecord]:
-        """Yield the records of target assignments that differ from the stored `targets`."""
+        computed = self.common.assign(
+            self._assignor_after(former, member), members, targets, self.state.matched
+        )
         for member_id, assignment in computed.items():
             stored = targets.get(member_id)
             if stored is None or not same_partitions(stored, assignment):
-                yield TargetAssignmentRecord(self.group_id, member_id, assignment)
-
-    def is_due(self, computation: ComputeAssignment) -> bool:
-        """Return whether the result of this computation is still needed."""
-        return (
-            computation is self._background.computation
-            and self.state.target.current.epoch < computation.group_epoch <= self.state.epoch
-        )
-
-    def store_targets(self, computed: "TargetAssignment", computation: ComputeAssignment) -> None:
-        """Store a part of the target assignment that was computed in the background. Members that have left
-        are skipped, and a static member that has returned takes the part of its predecessor.
-        """
-        state = self.state
-        present: TargetAssignment = {}
-        for member_id, assignment in computed.items():
-            if member_id not in state.members.current:
-                instance_id = computation.members[member_id].instance_id
-                member_id = state.static_ids.get(instance_id or "", "")
-                if not member_id:
-                    continue
-            present[member_id] = assignment
-        records = list(self._changed_targets(present, state.targets.current))
-        if records:
-            self.outbox.write(Write(records, MembersStored()))
-
-    def store_target_epoch(self, computation: ComputeAssignment, now: Now) -> None:
-        """Store the epoch of a target assignment of which all parts have been stored."""
-        target = TargetMetadata(computation.group_epoch, now.wall_ms)
-        self.outbox.write(Write([TargetMetadataRecord(self.group_id, target)], MembersStored()))
-
-    def end_computation(self, computation: ComputeAssignment, now: Now) -> None:
-        """Respond to the heartbeat that waits for this computation, whether or not its result was stored."""
-        if computation is not self._background.computation:
-            return
-        heartbeat = self._background.end()
-        if heartbeat is None:
-            return
-        member = self.state.members.current.get(heartbeat.request.member_id)
-        if member is None:
-            self.outbox.respond(heartbeat.waiter, rejected(_unknown(heartbeat.request.member_id)))
-            return
-        records: list[ConsumerRecord] = []
-        target_epoch = max(self.state.target.current.epoch, 0)
-        target = self.state.targets.current.get(member.member_id, {})
-        result = self._proceed(heartbeat, member, target_epoch, target, records, now)
-        if records:
-            self.outbox.write(Write(records, MembersStored()))
-        self.outbox.respond_when_committed(heartbeat.waiter, result, _failed)
-
-    def end_waiting(self, error: ErrorCode) -> None:
-        """Abandon the computation in the background, and reject the heartbeat that waits for it."""
-        heartbeat = self._background.end()
-        if heartbeat is not None:
-            self.outbox.respond(heartbeat.waiter, HeartbeatResult(error))
+                records.append(TargetAssignmentRecord(self.group_id, member_id, assignment))
+        records.append(TargetMetadataRecord(self.group_id, TargetMetadata(group_epoch, now.wall_ms)))
+        return group_epoch, computed.get(member.member_id, {})
 
     def _assignor_after(self, former: Member, updated: Member) -> str:
         """Return the assignor that most members prefer after this change, or the default."""
@@ -643,10 +539,9 @@ class ConsumerGroup:
         """Compare the metadata hash with the next heartbeat, because a subscribed topic may have changed."""
         self._must_compare_hash = True
 
-    def write_failed(self, error: ErrorCode, now: Now) -> None:
+    def write_failed(self, now: Now) -> None:
         """Continue with the stored state, because its last change could not be stored."""
         self._must_compare_hash = True
-        self.end_waiting(STORE_FAILURES.get(error, error))
         self.timers.keep_members(self.state.members.current)
         for member in self.state.members.current.values():
             if Timer(TimerKind.SESSION, member.member_id) not in self.timers.pending:

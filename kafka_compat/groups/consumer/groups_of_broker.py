@@ -1,6 +1,6 @@
 """What the consumer groups of a broker have in common: the topics, the assignors and the settings."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from kafka_compat.config.group import ConsumerGroupConfig, ConsumerGroupLimits
     from kafka_compat.groups.consumer.assignors.assignor import Assignment, TargetAssignment
     from kafka_compat.groups.consumer.member import Member
-    from kafka_compat.long_work import Steps
 
 
 class Topics(Protocol):
@@ -33,9 +32,6 @@ class Topics(Protocol):
     def names(self) -> list[str]:
         """The names of all topics."""
 
-    def partition_counts(self, names: "Iterable[str]") -> "dict[UUID, int]":
-        """Return the numbers of partitions of those topics that exist, by topic ID."""
-
     def metadata_hash(self, names: "Sequence[str]") -> int:
         """Return the metadata hash of a group that subscribes to these topics (0: none of them exists)."""
 
@@ -49,10 +45,9 @@ class Assign(Protocol):
         members: "Mapping[str, Member]",
         targets: "Mapping[str, Assignment]",
         matched: "Callable[[str], frozenset[str]]",
-    ) -> "Steps[TargetAssignment]":
+    ) -> "TargetAssignment":
         """Compute the target assignment of a group. Its order is that of the records. `targets` is the former
-        assignment, and `matched` returns the topics that match a regular expression ("": none). The caller
-        must not change `members` and `targets` between the steps.
+        assignment, and `matched` returns the topics that match a regular expression ("": none).
         """
 
 
