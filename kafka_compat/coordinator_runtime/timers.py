@@ -7,6 +7,8 @@ from kafka_compat.coordinator_runtime.scheduler import Scheduler, TimerHandle
 
 _CANCELLED_MIN = 100
 """Minimum number of canceled deadlines before they are removed from the queue."""
+_TURN_MS = 4
+"""Time in ms for which calls are made before other work runs."""
 
 
 class Deadline:
@@ -80,7 +82,11 @@ class Timers:
         self._wake_up = None
         now_ms = self._scheduler.monotonic_ms()
         try:
-            while self._queue and self._queue[0][0] <= now_ms:
+            while (
+                self._queue
+                and self._queue[0][0] <= now_ms
+                and self._scheduler.monotonic_ms() <= now_ms + _TURN_MS
+            ):
                 deadline = heapq.heappop(self._queue)[2]
                 callback = deadline.callback
                 if callback is not None:

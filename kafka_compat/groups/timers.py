@@ -34,10 +34,12 @@ class Timers:
     deadlines, and the new earliest one is determined at the next wake-up.
     """
 
-    __slots__ = ("_deadlines_ms", "wake_at_ms")
+    __slots__ = ("_deadlines_ms", "_due", "wake_at_ms")
 
     def __init__(self) -> None:
         self._deadlines_ms: dict[Timer, int] = {}
+        self._due: list[Timer] = []
+        """The timers that `take_next` has found to be due, latest first. Some may have been moved since."""
         self.wake_at_ms: int | None = None
 
     def set(self, timer: Timer, deadline_ms: int) -> None:
@@ -53,6 +55,7 @@ class Timers:
 
     def clear(self) -> None:
         self._deadlines_ms.clear()
+        self._due.clear()
         self.wake_at_ms = None
 
     def keep_members(self, member_ids: Container[str]) -> None:
@@ -75,6 +78,25 @@ class Timers:
         del self._deadlines_ms[timer]
         return True
 
+    def take_next(self, now_ms: int) -> Timer | None:
+        """Remove and return the earliest timer that is due, or return None. This takes constant time on
+        average, even if all timers are due.
+        """
+        self._due = self._due or self.due(now_ms)[::-1]
+        while self._due:
+            timer = self._due.pop()
+            if self.take(timer, now_ms):
+                return timer
+        return None
+
+    def postpone(self, at_ms: int) -> None:
+        """Wake up at `at_ms`, even if a deadline is earlier."""
+        self.wake_at_ms = at_ms
+
     def find_earliest(self) -> None:
-        """Set `wake_at_ms` to the earliest deadline, or to None if there are no deadlines."""
+        """Set `wake_at_ms` to the earliest deadline, or to None if there are no deadlines. It stays in the
+        past while timers are due.
+        """
+        if self._due:
+            return
         self.wake_at_ms = min(self._deadlines_ms.values(), default=None)

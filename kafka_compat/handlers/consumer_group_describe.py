@@ -37,6 +37,7 @@ def consumer_group_describe(
     require_level(ctx, GROUP_VERSION)
     response = ConsumerGroupDescribeResponse()
     for group_id in request.group_ids:
+        yield None
         group = yield from _describe(ctx, group_id)
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = allowed_group_operations(ctx, group_id)
@@ -57,6 +58,8 @@ def _describe(ctx: RequestContext, group_id: str) -> Steps[DescribedGroup]:
         return DescribedGroup(group_id=group_id, error_code=error, error_message=message)
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
     members: list[DescribedMember] = []
+    # The group may change between the steps.
+    view = view._replace(members=dict(view.members), targets=dict(view.targets))
     for member in view.members.values():
         described = _member(ctx, member, view)
         yield None

@@ -150,6 +150,8 @@ class GroupState:
         """Return the topics to which members subscribe, by name or by a regular expression, after `former`
         have left and `updated` has joined.
         """
+        if len(former) == 1 and updated is not None and next(iter(former)).subscribes_like(updated):
+            former = ()
         gone = Counter(name for member in former for name in member.topic_names)
         names = {name for name, count in self.subscribers.items() if gone[name] < count}
         if updated is not None:
@@ -214,8 +216,11 @@ class GroupState:
             None if former is None else former.server_assignor,
             None if member is None else member.server_assignor,
         )
+        # Counting takes long if a member subscribes to many topics.
+        counts = former is None or member is None or not former.subscribes_like(member)
         if former is not None:
-            self._count(former, -1)
+            if counts:
+                self._count(former, -1)
             self._disown(former.assigned, member_id)
             self._disown(former.pending_revocation, member_id)
             if former.instance_id is not None and self.static_ids.get(former.instance_id) == member_id:
@@ -226,15 +231,19 @@ class GroupState:
             return
         self.members.set(member_id, member)
         self.member_order.put(member_id)
-        self._count(member, 1)
+        if counts:
+            self._count(member, 1)
         self._own(member.assigned, member_id)
         self._own(member.pending_revocation, member_id)
         if member.instance_id is not None:
             self.static_ids[member.instance_id] = member_id
 
     def _count(self, member: Member, change: int) -> None:
-        for name in member.topic_names:
-            _add(self.subscribers, name, change)
+        if change > 0:
+            self.subscribers.update(member.topic_names)
+        else:
+            for name in member.topic_names:
+                _add(self.subscribers, name, change)
         if member.topic_regex:
             _add(self.regex_subscribers, member.topic_regex, change)
         if member.classic is not None:
