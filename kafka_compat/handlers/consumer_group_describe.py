@@ -36,11 +36,15 @@ def consumer_group_describe(
 ) -> Steps[ConsumerGroupDescribeResponse]:
     require_level(ctx, GROUP_VERSION)
     response = ConsumerGroupDescribeResponse()
+    described: dict[str, DescribedGroup] = {}
     for group_id in request.group_ids:
         yield None
-        group = yield from _describe(ctx, group_id)
-        if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = allowed_group_operations(ctx, group_id)
+        group = described.get(group_id)
+        if group is None:
+            # Keep only one copy of a repeated group in memory.
+            group = described[group_id] = yield from _describe(ctx, group_id)
+            if request.include_authorized_operations and not group.error_code:
+                group.authorized_operations = allowed_group_operations(ctx, group_id)
         response.groups.append(group)
     return response
 

@@ -1,6 +1,6 @@
 """The topics of the cluster and the assignors, as consumer groups use them."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.groups.consumer.assignors.assignor import Assignment, Assignor, GroupSpec, MemberSpec
@@ -49,9 +49,12 @@ class ClusterTopics:
     def topic_name(self, topic_id: "UUID") -> str | None:
         return self._metadata.topic_name(topic_id)
 
+    def existing(self, names: Collection[str]) -> Set[str]:
+        return self._metadata.topics.keys() & names
+
     def metadata_hash(self, names: Set[str]) -> int:
         topics = self._metadata.topics
-        return group_hash({name: self._hash(topics[name]) for name in sorted(topics.keys() & names)})
+        return group_hash({name: self._hash(topics[name]) for name in sorted(self.existing(names))})
 
     def _hash(self, topic: "TopicMetadata") -> int:
         known = self._hashes.get(topic.name)

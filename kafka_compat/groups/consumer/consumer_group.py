@@ -310,7 +310,7 @@ class ConsumerGroup:
         if not rises and not self._must_compare_hash and metadata is not None:
             return metadata.epoch
         self._must_compare_hash = False
-        names = self.state.subscribed_names([former], updated)
+        names = self.state.subscribed_names([former], updated, self._topics.existing)
         yield None
         metadata_hash = self._topics.metadata_hash(names)
         yield None
@@ -427,7 +427,8 @@ class ConsumerGroup:
         return preferred or self.common.limits.assignors[0]
 
     def _topic_ids(self, member: Member) -> "set[UUID]":
-        names = self.state.matched(member.topic_regex).union(member.topic_names)
+        existing = self._topics.existing
+        names = existing(member.topic_names) | existing(self.state.matched(member.topic_regex))
         return {topic_id for topic_id in map(self._topics.topic_id, names) if topic_id is not None}
 
     def _leave(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, Write]:
@@ -469,7 +470,8 @@ class ConsumerGroup:
         gone = self.state.regex_subscribers.keys() - self.state.subscribed_regexes(leaving, None)
         records += (RegexRecord(self.group_id, regex, None) for regex in sorted(gone))
         epoch = self.state.epoch + 1
-        metadata_hash = self._topics.metadata_hash(self.state.subscribed_names(leaving, None))
+        names = self.state.subscribed_names(leaving, None, self._topics.existing)
+        metadata_hash = self._topics.metadata_hash(names)
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         if len(self.state.members) == len(leaving):
             records.append(TargetMetadataRecord(self.group_id, TargetMetadata(epoch, 0)))

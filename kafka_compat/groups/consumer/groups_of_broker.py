@@ -1,6 +1,6 @@
 """What the consumer groups of a broker have in common: the topics, the assignors and the settings."""
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Set
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ class Topics(Protocol):
     @property
     def names(self) -> list[str]:
         """The names of all topics."""
+
+    def existing(self, names: "Collection[str]") -> "Set[str]":
+        """Return the names of the topics that exist."""
 
     def metadata_hash(self, names: "Set[str]") -> int:
         """Return the metadata hash of a group that subscribes to these topics (0: none of them exists)."""

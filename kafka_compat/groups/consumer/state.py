@@ -5,7 +5,7 @@ Only `replay` changes it. The timeline values also show the committed state, whi
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -146,17 +146,23 @@ class GroupState:
         resolved = self.regexes.current.get(regex)
         return frozenset() if resolved is None else resolved.topics
 
-    def subscribed_names(self, former: Collection[Member] = (), updated: Member | None = None) -> set[str]:
+    def subscribed_names(
+        self,
+        former: Collection[Member] = (),
+        updated: Member | None = None,
+        existing: Callable[[Collection[str]], Set[str]] = frozenset,
+    ) -> set[str]:
         """Return the topics to which members subscribe, by name or by a regular expression, after `former`
-        have left and `updated` has joined.
+        have left and `updated` has joined. `existing` may select some of the names.
         """
-        if len(former) == 1 and updated is not None and next(iter(former)).subscribes_like(updated):
-            former = ()
-        gone = Counter(name for member in former for name in member.topic_names)
-        names = {name for name, count in self.subscribers.items() if gone[name] < count}
+        known = existing(self.subscribers.keys())
+        gone = Counter(name for member in former for name in known & existing(member.topic_names))
+        names = {name for name in known if gone[name] < self.subscribers[name]}
         if updated is not None:
-            names.update(updated.topic_names)
-        return names.union(*map(self.matched, self.subscribed_regexes(former, updated)))
+            names.update(existing(updated.topic_names))
+        for regex in self.subscribed_regexes(former, updated):
+            names.update(existing(self.matched(regex)))
+        return names
 
     def subscribed_regexes(self, former: Collection[Member], updated: Member | None) -> set[str]:
         """Return the regular expressions to which members subscribe after `former` have left and `updated`
@@ -242,8 +248,13 @@ class GroupState:
         if change > 0:
             self.subscribers.update(member.topic_names)
         else:
+            subscribers = self.subscribers
             for name in member.topic_names:
-                _add(self.subscribers, name, change)
+                count = subscribers[name] - 1
+                if count:
+                    subscribers[name] = count
+                else:
+                    del subscribers[name]
         if member.topic_regex:
             _add(self.regex_subscribers, member.topic_regex, change)
         if member.classic is not None:
