@@ -278,9 +278,10 @@ class GroupCoordinator:
 
     def topics_changed(self, names: Collection[str]) -> None:
         """Let consumer groups that subscribe to these topics compare their metadata hash."""
+        changed = frozenset(names)
         for running in self._running.values():
             consumer = running.machine.consumer
-            if consumer.state.exists and not consumer.state.subscribed_names().isdisjoint(names):
+            if consumer.state.exists and consumer.state.subscribed_names(existing=changed.intersection):
                 consumer.topics_changed()
 
     def leave(self, group_id: str, leaving: list[Leaving], respond: Callable[[LeaveResult], None]) -> None:
@@ -444,18 +445,17 @@ class GroupCoordinator:
             yield 2
 
     def list_groups(self, states: set[str], types: set[str]) -> tuple[ErrorCode, list[GroupOverview]]:
-        """Return an error code, and the groups with these states and types. Empty filters match all."""
+        """Return an error code, and the groups with these states and types, which must be in lower case.
+        Empty filters match all.
+        """
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._runtime.is_loading else ErrorCode.NONE
-        wanted_states = {name.lower() for name in states}
-        wanted_types = {name.lower() for name in types}
         overviews = [running.machine.overview() for running in self._running.values()]
         return error, [
             group
             for group in overviews
-            if (not wanted_states or group.state.lower() in wanted_states)
-            and (not wanted_types or group.type in wanted_types)
+            if (not states or group.state.lower() in states) and (not types or group.type in types)
         ]
 
     def describe_group(self, group_id: str) -> tuple[ErrorCode, GroupDescription | None]:

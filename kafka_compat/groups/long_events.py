@@ -84,7 +84,7 @@ class LongEvents:
         """
         if self.waits(running, again):
             return
-        steps = self._encoded(begin())
+        steps = self._encoded(running, begin())
         end_ms = self._scheduler.monotonic_ms() + _QUICK_MS
         try:
             while self._scheduler.monotonic_ms() <= end_ms:
@@ -99,10 +99,10 @@ class LongEvents:
             self._is_working = True
             self._runtime.run_cooperatively(self._work())
 
-    def _encoded(self, steps: Steps[Output]) -> Steps[Output]:
-        """Process an event, and encode its records if they are many."""
+    def _encoded(self, running: Running, steps: Steps[Output]) -> Steps[Output]:
+        """Process an event, and encode its records if the event has taken long or the records are many."""
         out = yield from steps
-        if out.write is not None and len(out.write.records) > _RECORDS_AT_ONCE:
+        if out.write is not None and (running.machine.is_busy or len(out.write.records) > _RECORDS_AT_ONCE):
             encoded: list[tuple[bytes, bytes | None]] = []
             for records in batched(out.write.records, _RECORDS_AT_ONCE):
                 yield None

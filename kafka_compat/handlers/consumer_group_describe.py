@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kafka_compat.api.handler import RequestContext, handler
+from kafka_compat.error_mapping import readable
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied, allowed_group_operations, allows
 from kafka_compat.handlers.feature_gates import require_level
@@ -59,7 +60,7 @@ def _describe(ctx: RequestContext, group_id: str) -> Steps[DescribedGroup]:
         if error is ErrorCode.GROUP_ID_NOT_FOUND:
             is_known = groups.progress(group_id) is not None
             message = f"Group {group_id} " + ("is not a consumer group." if is_known else "not found.")
-        return DescribedGroup(group_id=group_id, error_code=error, error_message=message)
+        return DescribedGroup(group_id=group_id, error_code=error, error_message=readable(message))
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
     members: list[DescribedMember] = []
     # The group may change between the steps.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
+from kafka_compat.error_mapping import readable
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
@@ -86,7 +87,7 @@ def _response(result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
         )
     return ConsumerGroupHeartbeatResponse(
         error_code=result.error,
-        error_message=result.message,
+        error_message=readable(result.message),
         member_id=result.member_id,
         member_epoch=result.member_epoch,
         heartbeat_interval_ms=result.heartbeat_interval_ms,
