@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
 from kafka_compat.coordination.store.embedded import StoreFailed
@@ -45,6 +46,10 @@ _CODES: dict[type[Exception], ErrorCode] = {
 }
 
 
+MESSAGE_LENGTH_MAX: Final = 8_000
+"""Maximum length of an error message in characters, of which each takes at most 4 bytes."""
+
+
 def code_of(error: Exception) -> ErrorCode:
     """Return the error code for an exception, or UNKNOWN_SERVER_ERROR if the exception is unexpected."""
     if isinstance(error, KafkaError):
@@ -54,6 +59,15 @@ def code_of(error: Exception) -> ErrorCode:
         if code is not None:
             return code
     return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def readable(message: str | None) -> str | None:
+    """Shorten an error message that quotes long names, because clients cannot read strings of more than
+    32,767 bytes.
+    """
+    if message is None or len(message) <= MESSAGE_LENGTH_MAX:
+        return message
+    return message[: MESSAGE_LENGTH_MAX - 1] + "…"
 
 
 def as_kafka_error(error: Exception, what: str) -> KafkaError:

@@ -20,12 +20,14 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
+from heapq import merge
 from itertools import islice
 from typing import Any, Final, TypeVar
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Ordered = TypeVar("Ordered", str, int)
 
 Job = Callable[[], Any]
 Steps = Generator[Job | None, Any, T]
@@ -33,6 +35,8 @@ Steps = Generator[Job | None, Any, T]
 
 AT_ONCE: Final = 500
 """Number of items per step, for items that take almost no time."""
+_SORTED_AT_ONCE: Final = 5_000
+"""Number of items that are sorted in one step."""
 TURN_S: Final = 0.004
 QUICK_S: Final = 0.0005
 """Time in s that `LongWork.run` continues immediately if other work has used the turn of this pass."""
@@ -52,6 +56,17 @@ def gathered(items: Iterable[T]) -> Steps[list[T]]:
         found += batch
         yield None
     return found
+
+
+def sorted_in_steps(items: Iterable[Ordered]) -> Steps[list[Ordered]]:
+    """Sort the items, in steps."""
+    runs: list[list[Ordered]] = []
+    for batch in batched(items, _SORTED_AT_ONCE):
+        runs.append(sorted(batch))
+        yield None
+    if len(runs) < 2:
+        return runs[0] if runs else []
+    return (yield from gathered(merge(*runs)))
 
 
 def counted(items: Iterable[T]) -> Steps[Counter[T]]:

@@ -45,6 +45,8 @@ class Write(NamedTuple):
 
     `then` changes state that is not in the log, such as timers. It is called after the records have been
     replayed, before any other event, and not at all if they are not appended.
+
+    `encoded` are the keys and values of the records, if the coordinator has already encoded them.
     """
 
     records: Sequence[Any]
@@ -53,6 +55,7 @@ class Write(NamedTuple):
     commits: bool = False
     may_split: bool = False
     then: "Callable[[], Output] | None" = None
+    encoded: "Sequence[tuple[bytes, bytes | None]] | None" = None
 
 
 class ResponseWhenCommitted(NamedTuple):
@@ -97,6 +100,10 @@ class Outbox:
         """Start a new event. Later calls add to the returned Output."""
         self.output = Output()
         return self.output
+
+    def resume(self, output: Output) -> None:
+        """Continue an event, after other events have been processed in the meantime."""
+        self.output = output
 
     def note(self, text: str) -> None:
         self.output.notes.append(text)

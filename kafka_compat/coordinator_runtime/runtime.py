@@ -293,7 +293,7 @@ class CoordinatorRuntime(Generic[M, R]):
         """Append and replay one batch of a write. Return the offset after it, and an error code."""
         shard = running.shard
         try:
-            encoded = list(map(self._encode, records))
+            encoded = write.encoded or list(map(self._encode, records))
             end_offset = self._log.append(shard.index, encoded, write.producer, commits=write.commits)
         except KafkaError as refusal:
             return 0, refusal.code

@@ -23,6 +23,7 @@ from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, res
 from kafka_compat.groups.consumer.state import View
 from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
+from kafka_compat.groups.long_events import LongEvents
 from kafka_compat.groups.offsets import CommittedOffset
 from kafka_compat.groups.records import Record, decode_record, encode_record
 from kafka_compat.groups.requests import (
@@ -109,6 +110,7 @@ class GroupCoordinator:
             perform=self._resolve_regexes,
             commit_timeout_ms=settings.offsets_commit_timeout_ms,
         )
+        self._long_events = LongEvents(self._runtime, scheduler, encode_record)
         self._running = self._runtime.running
         self._now = self._runtime.now
 
@@ -133,16 +135,19 @@ class GroupCoordinator:
     def close(self) -> None:
         """Stop all timers and complete pending requests; later requests get COORDINATOR_NOT_AVAILABLE."""
         self._runtime.close()
+        self._long_events.end_lost()
 
     def load(self, index: int, leader_epoch: int = 0) -> None:
         """Load a shard of which this broker became leader. A long log is read in steps, during which requests
         get COORDINATOR_LOAD_IN_PROGRESS.
         """
         self._runtime.load(index, leader_epoch)
+        self._long_events.end_lost()
 
     def unload(self, index: int) -> None:
         """Unload a shard that this broker no longer leads."""
         self._runtime.unload(index)
+        self._long_events.end_lost()
 
     def shard_of(self, group_id: str) -> int:
         """Return the partition of `__consumer_offsets` that stores a group. The topic must exist."""
@@ -172,7 +177,13 @@ class GroupCoordinator:
         if error or running is None:
             respond(JoinResult(error=error, member_id=request.member_id))
         else:
-            self._runtime.carry_out(running, running.machine.join(request, respond, self._now()))
+            machine = running.machine
+            self._long_events.process(
+                running,
+                lambda: machine.join(request, respond, self._now()),
+                lambda: self.join(group_id, request, respond),
+                lambda: respond(JoinResult(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id)),
+            )
 
     def sync(self, group_id: str, request: Sync, respond: Callable[[SyncResult], None]) -> None:
         running, error = self._find(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -181,7 +192,7 @@ class GroupCoordinator:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error or running is None:
             respond(SyncResult(error=error))
-        else:
+        elif not self._long_events.waits(running, lambda: self.sync(group_id, request, respond)):
             self._runtime.carry_out(running, running.machine.sync(request, respond, self._now()))
 
     def heartbeat(
@@ -224,19 +235,30 @@ class GroupCoordinator:
             )
             respond(HeartbeatResult(error, message))
         else:
-            out = running.machine.consumer_heartbeat(request, respond, self._now())
-            self._runtime.carry_out(running, out)
+            machine = running.machine
+            self._long_events.process(
+                running,
+                lambda: machine.consumer_heartbeat(request, respond, self._now()),
+                lambda: self.consumer_heartbeat(group_id, request, respond),
+                lambda: respond(HeartbeatResult(ErrorCode.UNKNOWN_SERVER_ERROR)),
+            )
 
     def _resolve_regexes(self, running: RunningMachine[Group], request: ResolveRegexes) -> None:
         """Resolve the regular expressions of a consumer group in the background."""
         topics = self._consumer_groups.topics
 
+        def store(found: dict[str, frozenset[str]], version: int) -> None:
+            if self._running.get(running.key) is running:
+                self._long_events.process(
+                    running,
+                    lambda: running.machine.regexes_resolved(found, version, self._now()),
+                    lambda: store(found, version),
+                    lambda: None,
+                )
+
         def resolving() -> Iterator[int]:
             version = topics.version
-            found = yield from resolved(request, topics.names)
-            if self._running.get(running.key) is running:
-                out = running.machine.regexes_resolved(found, version, self._now())
-                self._runtime.carry_out(running, out)
+            store((yield from resolved(request, topics.names)), version)
 
         self._runtime.run_cooperatively(resolving())
 
@@ -256,9 +278,10 @@ class GroupCoordinator:
 
     def topics_changed(self, names: Collection[str]) -> None:
         """Let consumer groups that subscribe to these topics compare their metadata hash."""
+        changed = frozenset(names)
         for running in self._running.values():
             consumer = running.machine.consumer
-            if consumer.state.exists and not consumer.state.subscribed_names().isdisjoint(names):
+            if consumer.state.exists and consumer.state.subscribed_names(existing=changed.intersection):
                 consumer.topics_changed()
 
     def leave(self, group_id: str, leaving: list[Leaving], respond: Callable[[LeaveResult], None]) -> None:
@@ -269,7 +292,7 @@ class GroupCoordinator:
         elif running is None:
             members = tuple((one, ErrorCode.UNKNOWN_MEMBER_ID) for one in leaving)
             respond(LeaveResult(error=ErrorCode.NONE, members=members))
-        else:
+        elif not self._long_events.waits(running, lambda: self.leave(group_id, leaving, respond)):
             self._runtime.carry_out(running, running.machine.leave(leaving, respond, self._now()))
 
     # Offsets
@@ -422,18 +445,17 @@ class GroupCoordinator:
             yield 2
 
     def list_groups(self, states: set[str], types: set[str]) -> tuple[ErrorCode, list[GroupOverview]]:
-        """Return an error code, and the groups with these states and types. Empty filters match all."""
+        """Return an error code, and the groups with these states and types, which must be in lower case.
+        Empty filters match all.
+        """
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._runtime.is_loading else ErrorCode.NONE
-        wanted_states = {name.lower() for name in states}
-        wanted_types = {name.lower() for name in types}
         overviews = [running.machine.overview() for running in self._running.values()]
         return error, [
             group
             for group in overviews
-            if (not wanted_states or group.state.lower() in wanted_states)
-            and (not wanted_types or group.type in wanted_types)
+            if (not states or group.state.lower() in states) and (not types or group.type in types)
         ]
 
     def describe_group(self, group_id: str) -> tuple[ErrorCode, GroupDescription | None]:
@@ -472,15 +494,18 @@ class GroupCoordinator:
             if len(errors) == len(waiting):
                 respond({group_id: errors[group_id] for group_id in waiting})
 
-        if not waiting:
-            respond({})
-        for group_id in waiting:
+        def delete(group_id: str) -> None:
             error = self._refusal(group_id, empty_id_allowed=True)
             running = self._running.get(group_id)
             if error or running is None:
                 answer(group_id, error or ErrorCode.GROUP_ID_NOT_FOUND)
-            else:
+            elif not self._long_events.waits(running, partial(delete, group_id)):
                 self._runtime.carry_out(running, running.machine.delete(partial(answer, group_id)))
+
+        if not waiting:
+            respond({})
+        for group_id in waiting:
+            delete(group_id)
 
     def _find(self, group_id: str, missing: ErrorCode) -> tuple[RunningMachine[Group] | None, ErrorCode]:
         """Return a group and NONE, or None and an error code, which is `missing` if the group is unknown."""

@@ -64,6 +64,7 @@ from kafka_compat.groups.requests import (
 )
 from kafka_compat.groups.settings import GroupSettings
 from kafka_compat.groups.timers import Timers
+from kafka_compat.long_work import Steps
 
 _OFFSET_STORE_ERRORS: Final = STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
@@ -121,6 +122,8 @@ class Group:
     ) -> None:
         self.group_id = group_id
         self.is_dead = False
+        self.is_busy = False
+        """Whether an event is being processed in steps. Deadlines are not processed in the meantime."""
         self.rebalance = Rebalance(group_id, snapshots, settings, now)
         self.joining = Joining(self.rebalance, new_member_id)
         self.offsets = GroupOffsets(snapshots)
@@ -158,32 +161,41 @@ class Group:
         """Whether the group has no members. Its type may change then."""
         return self.rebalance.state is EMPTY and not self.consumer.state.members.current
 
-    def consumer_heartbeat(self, request: Heartbeat, waiter: Waiter, now: Now) -> Output:
-        """Process a ConsumerGroupHeartbeat request (KIP-848)."""
+    def consumer_heartbeat(self, request: Heartbeat, waiter: Waiter, now: Now) -> Steps[Output]:
+        """Process a ConsumerGroupHeartbeat request (KIP-848), in steps."""
+        return self._in_steps(self._heartbeat(request, waiter, now))
+
+    def _in_steps(self, steps: Steps[None]) -> Steps[Output]:
+        """Execute the steps of one event. Between them, events that do not change members are processed."""
         out = self._outbox.begin()
+        for _ in steps:
+            yield None
+            self._outbox.resume(out)
+        return out
+
+    def _heartbeat(self, request: Heartbeat, waiter: Waiter, now: Now) -> Steps[None]:
         if self.type is GroupType.CONSUMER:
-            self.consumer.heartbeat(request, waiter, now)
+            yield from self.consumer.heartbeat(request, waiter, now)
         elif request.member_epoch != JOIN_EPOCH:
             message = f"The group {self.group_id} is not a consumer group"
             self._outbox.respond(waiter, HeartbeatResult(ErrorCode.GROUP_ID_NOT_FOUND, message))
         elif self.rebalance.state is EMPTY:
-            self._join_replacing(self.consumer.state, (), request, waiter, now)
+            yield from self._join_replacing(self.consumer.state, (), request, waiter, now)
         else:
-            self._upgrade_with(request, waiter, now)
-        return out
+            yield from self._upgrade_with(request, waiter, now)
 
     def _join_replacing(
         self, state: GroupState, records: Iterable[Record], request: Heartbeat, waiter: Waiter, now: Now
-    ) -> None:
+    ) -> Steps[None]:
         """Let a member join the consumer group with this state and these records, which replaces the classic
         group if the write succeeds. If the write fails, nothing has changed.
         """
         stored = self.rebalance.stored.snapshot is not None
         tombstones = [GroupRecord(self.group_id, None)] if stored else []
         replaced = Replaced([*tombstones, *records], partial(self._became_consumer_group, now))
-        self._consumer_group(state, Timers()).heartbeat(request, waiter, now, replaced)
+        yield from self._consumer_group(state, Timers()).heartbeat(request, waiter, now, replaced)
 
-    def _upgrade_with(self, request: Heartbeat, waiter: Waiter, now: Now) -> None:
+    def _upgrade_with(self, request: Heartbeat, waiter: Waiter, now: Now) -> Steps[None]:
         """Convert a classic group with members to a consumer group, which the member joins."""
         try:
             self._upgrade.check()
@@ -193,7 +205,7 @@ class Group:
         except KafkaError as error:
             self._outbox.respond(waiter, rejected(error))
             return
-        self._join_replacing(state, records, request, waiter, now)
+        yield from self._join_replacing(state, records, request, waiter, now)
 
     def _became_consumer_group(self, now: Now) -> Output:
         out = self._outbox.begin()
@@ -203,12 +215,12 @@ class Group:
         self.consumer.start_sessions(now)
         return out
 
-    def join(self, request: Join, waiter: Waiter, now: Now) -> Output:
-        """Process a JoinGroup request. The caller must have checked the session timeout."""
+    def join(self, request: Join, waiter: Waiter, now: Now) -> Steps[Output]:
+        """Process a JoinGroup request, in steps. The caller must have checked the session timeout."""
         if self.type is GroupType.CLASSIC:
             return self.joining.join(request, waiter, now)
         if not self.is_empty:
-            return self.classic_members.join(request, waiter, now)
+            return (yield from self._in_steps(self.classic_members.join(request, waiter, now)))
         out = self._outbox.begin()
         if request.member_id != UNKNOWN_MEMBER_ID:
             result = JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
@@ -245,11 +257,9 @@ class Group:
             return self.joining.leave(leaving, waiter, now)
         return self.classic_members.leave(leaving, waiter, now)
 
-    def regexes_resolved(self, found: Mapping[str, frozenset[str]], version: int, now: Now) -> Output:
-        """Store the topics that match the regular expressions of a consumer group."""
-        out = self._outbox.begin()
-        self.consumer.regexes_resolved(found, version, now)
-        return out
+    def regexes_resolved(self, found: Mapping[str, frozenset[str]], version: int, now: Now) -> Steps[Output]:
+        """Store the topics that match the regular expressions of a consumer group, in steps."""
+        return self._in_steps(self.consumer.regexes_resolved(found, version, now))
 
     def commit_offsets(self, request: Commit, waiter: Waiter, now: Now) -> Output:
         """Process an OffsetCommit or TxnOffsetCommit request (KIP-447). OffsetCommit also counts as a
@@ -484,6 +494,8 @@ class Group:
 
     def tick(self, now: Now) -> Output:
         """Process all deadlines that have passed, or the earliest one of a consumer group."""
+        if self.is_busy:
+            return Output()
         if self.type is GroupType.CLASSIC:
             return self.rebalance.tick(now)
         out = self._outbox.begin()
@@ -502,8 +514,10 @@ class Group:
 
     @property
     def wake_at_ms(self) -> int | None:
-        """Time for the next `tick`, not later than the first deadline, or None if there is no deadline."""
-        return self.rebalance.timers.wake_at_ms
+        """Time for the next `tick`, not later than the first deadline. None if there is no deadline, or while
+        the group is busy.
+        """
+        return None if self.is_busy else self.rebalance.timers.wake_at_ms
 
     def describe(self) -> GroupDescription:
         """Return the group's description, with subscriptions and assignments only if the group is stable."""

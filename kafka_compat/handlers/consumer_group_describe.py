@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kafka_compat.api.handler import RequestContext, handler
+from kafka_compat.error_mapping import readable
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied, allowed_group_operations, allows
 from kafka_compat.handlers.feature_gates import require_level
@@ -36,10 +37,15 @@ def consumer_group_describe(
 ) -> Steps[ConsumerGroupDescribeResponse]:
     require_level(ctx, GROUP_VERSION)
     response = ConsumerGroupDescribeResponse()
+    described: dict[str, DescribedGroup] = {}
     for group_id in request.group_ids:
-        group = yield from _describe(ctx, group_id)
-        if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = allowed_group_operations(ctx, group_id)
+        yield None
+        group = described.get(group_id)
+        if group is None:
+            # Keep only one copy of a repeated group in memory.
+            group = described[group_id] = yield from _describe(ctx, group_id)
+            if request.include_authorized_operations and not group.error_code:
+                group.authorized_operations = allowed_group_operations(ctx, group_id)
         response.groups.append(group)
     return response
 
@@ -54,9 +60,11 @@ def _describe(ctx: RequestContext, group_id: str) -> Steps[DescribedGroup]:
         if error is ErrorCode.GROUP_ID_NOT_FOUND:
             is_known = groups.progress(group_id) is not None
             message = f"Group {group_id} " + ("is not a consumer group." if is_known else "not found.")
-        return DescribedGroup(group_id=group_id, error_code=error, error_message=message)
+        return DescribedGroup(group_id=group_id, error_code=error, error_message=readable(message))
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
     members: list[DescribedMember] = []
+    # The group may change between the steps.
+    view = view._replace(members=dict(view.members), targets=dict(view.targets))
     for member in view.members.values():
         described = _member(ctx, member, view)
         yield None

@@ -2,13 +2,17 @@
 (KIP-848). In version 0, the broker creates the IDs of new members.
 """
 
+from typing import TYPE_CHECKING
+
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
+from kafka_compat.error_mapping import readable
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.handlers.feature_gates import require_level
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.metadata.features import GROUP_VERSION
 from kafka_compat.metadata.topic_nodes import new_id
 from kafka_compat.protocol.messages.consumer_group_heartbeat import (
@@ -19,21 +23,27 @@ from kafka_compat.protocol.messages.consumer_group_heartbeat import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
+if TYPE_CHECKING:
+    from uuid import UUID
+
 
 @handler(0, 1)
 def consumer_group_heartbeat(
     ctx: RequestContext, request: ConsumerGroupHeartbeatRequest
-) -> ConsumerGroupHeartbeatResponse | Deferred:
+) -> Steps[ConsumerGroupHeartbeatResponse | Deferred]:
     require_level(ctx, GROUP_VERSION)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     names = request.subscribed_topic_names
     denied = Denied(ctx, Operation.DESCRIBE, ResourceType.TOPIC)
-    if names is not None and any(name in denied for name in names):
-        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    for some in batched(names or ()):
+        if any(name in denied for name in some):
+            return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        yield None
     member_id = request.member_id
     if not member_id and ctx.api_version == 0 and request.member_epoch == JOIN_EPOCH:
         member_id = new_id()
     owned = request.topic_partitions
+    owned_by_id = None if owned is None else (yield from _by_id(owned))
     heartbeat = Heartbeat(
         member_id=member_id,
         member_epoch=request.member_epoch,
@@ -45,7 +55,7 @@ def consumer_group_heartbeat(
         topic_names=None if names is None else tuple(names),
         topic_regex=request.subscribed_topic_regex,
         server_assignor=request.server_assignor,
-        owned=None if owned is None else {each.topic_id: each.partitions for each in owned},
+        owned=owned_by_id,
         may_describe=lambda topic: topic not in denied,
     )
     deferred = Deferred()
@@ -53,6 +63,17 @@ def consumer_group_heartbeat(
         request.group_id, heartbeat, lambda result: deferred.complete(_response(result))
     )
     return deferred
+
+
+def _by_id(owned: "list[TopicPartitions]") -> "Steps[dict[UUID, set[int]]]":
+    """Return the partitions by topic ID, each once."""
+    by_id: dict[UUID, set[int]] = {}
+    for topic in owned:
+        partitions = by_id.setdefault(topic.topic_id, set())
+        for some in batched(topic.partitions):
+            partitions.update(some)
+            yield None
+    return by_id
 
 
 def _response(result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
@@ -66,7 +87,7 @@ def _response(result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
         )
     return ConsumerGroupHeartbeatResponse(
         error_code=result.error,
-        error_message=result.message,
+        error_message=readable(result.message),
         member_id=result.member_id,
         member_epoch=result.member_epoch,
         heartbeat_interval_ms=result.heartbeat_interval_ms,

@@ -3,15 +3,20 @@
 Version 4 adds a filter for states (KIP-518), and version 5 adds a filter for types (KIP-848).
 """
 
+from collections.abc import Iterable
+
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.handlers.authorization import Denied, cluster_allows
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
 @handler(0, 5)
-def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    error, groups = ctx.services.groups.list_groups(set(request.states_filter), set(request.types_filter))
+def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
+    states = yield from _lowercase(request.states_filter)
+    types = yield from _lowercase(request.types_filter)
+    error, groups = ctx.services.groups.list_groups(states, types)
     if not cluster_allows(ctx, Operation.DESCRIBE, logged=False):
         denied = Denied(ctx, Operation.DESCRIBE, ResourceType.GROUP, logged=False)
         groups = [group for group in groups if group.group_id not in denied]
@@ -27,3 +32,12 @@ def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsRe
             for group in groups
         ],
     )
+
+
+def _lowercase(names: Iterable[str]) -> Steps[set[str]]:
+    """Return the names of a filter, which ignores case, in lower case."""
+    found: set[str] = set()
+    for some in batched(names):
+        found.update(map(str.lower, some))
+        yield None
+    return found

@@ -148,7 +148,7 @@ def _group(
         for asked_topic in group.topics:
             name = metadata.topic_name(asked_topic.topic_id) if is_by_id else asked_topic.name
             if name is None:
-                unknown.append(_unknown_topic(asked_topic))
+                unknown.append((yield from _unknown_topic(asked_topic)))
                 continue
             named.append((name, asked_topic.partition_indexes))
             if is_by_id:
@@ -164,16 +164,14 @@ def _group(
     return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error, topics=topics)
 
 
-def _unknown_topic(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
-    return OffsetFetchResponseTopics(
-        topic_id=topic.topic_id,
-        partitions=[
-            OffsetFetchResponsePartitions(
-                partition_index=index, committed_offset=-1, error_code=ErrorCode.UNKNOWN_TOPIC_ID
-            )
-            for index in topic.partition_indexes
-        ],
+def _unknown_topic(topic: OffsetFetchRequestTopics) -> Steps[OffsetFetchResponseTopics]:
+    error = ErrorCode.UNKNOWN_TOPIC_ID
+    yield None
+    partitions = yield from gathered(
+        OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1, error_code=error)
+        for index in topic.partition_indexes
     )
+    return OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=partitions)
 
 
 def _topics(

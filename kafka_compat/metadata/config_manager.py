@@ -33,6 +33,7 @@ from kafka_compat.config.synonyms import (
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.long_work import AT_ONCE
 from kafka_compat.metadata import client_metrics, group_resources
 from kafka_compat.metadata.dynamic_rules import check_dynamic, check_thread_counts, refusal, refused_by_part
 from kafka_compat.metadata.dynamic_settings import DynamicSettings
@@ -165,6 +166,9 @@ class ConfigManager:
         """
         nulls = [item.name for item in changes if item.value is None and item.operation != Operation.DELETE]
         check_names([item.name for item in changes], nulls)
+        if len(changes) > AT_ONCE:
+            # Yield to the event loop between the checks, which take long.
+            await asyncio.sleep(0)
         if resource_type == ResourceType.BROKER_LOGGER:
             if denied is not None:
                 raise denied

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.config import ConfigKey
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -23,6 +23,10 @@ class Change(NamedTuple):
     name: str
     operation: int
     value: str | None
+
+
+_OPERATIONS: Final = frozenset(Operation)
+_LIST_OPERATIONS: Final = frozenset((Operation.APPEND, Operation.SUBTRACT))
 
 
 def changed(
@@ -69,14 +73,14 @@ def check_names(names: Sequence[str], nulls: Sequence[str]) -> None:
 
 def check_operation(change: Change) -> None:
     """Raise KafkaError for an unknown operation."""
-    if change.operation not in Operation.__members__.values():
+    if change.operation not in _OPERATIONS:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {change.operation}")
 
 
 def check_no_lists(changes: Sequence[Change]) -> None:
     """Raise KafkaError for APPEND and SUBTRACT, for resources that have no settings of type list."""
     for change in changes:
-        if change.operation in (Operation.APPEND, Operation.SUBTRACT):
+        if change.operation in _LIST_OPERATIONS:
             verb = Operation(change.operation).name
             problem = f"Can't {verb} to key {change.name} because its type is not LIST."
             raise KafkaError(ErrorCode.INVALID_CONFIG, problem)

@@ -305,9 +305,8 @@ BROKEN_BUILDS = (
     BrokenBuild(
         "a group is converted although its new records are not stored",
         "kafka_compat/groups/group.py",
-        "        self._consumer_group(state, Timers()).heartbeat(request, waiter, now, replaced)\n",
-        "        self._consumer_group(state, Timers()).heartbeat(request, waiter, now, replaced)\n"
-        "        self.rebalance.reset(now)\n",
+        "(state, Timers()).heartbeat(request, waiter, now, replaced)\n",
+        "(state, Timers()).heartbeat(request, waiter, now, replaced)\n        self.rebalance.reset(now)\n",
         CONSUMER_GROUP_TRANSCRIPTS,
     ),
     BrokenBuild(

@@ -259,7 +259,7 @@ def test_offsets_of_deleted_topics_are_deleted() -> None:
             assert list(fetched) == [("other", 0)]
 
 
-def test_groups_are_filtered_by_state_and_type_ignoring_case() -> None:
+def test_groups_are_filtered_by_state_and_type() -> None:
     coordinator = Coordinator()
     stable_member(coordinator, "busy")
     request = commit_request({("topic", 0): position(1)})
@@ -270,7 +270,7 @@ def test_groups_are_filtered_by_state_and_type_ignoring_case() -> None:
 
     assert listed(set(), set()) == ["busy", "simple"]
     assert listed({"stable"}, set()) == ["busy"]
-    assert listed({"EMPTY"}, {"Classic"}) == ["simple"]
+    assert listed({"empty"}, {"classic"}) == ["simple"]
     assert listed(set(), {"consumer"}) == []
 
 

@@ -49,6 +49,7 @@ from kafka_compat.groups.requests import (
 from kafka_compat.groups.settings import GroupSettings
 from tests.groups.consumer.topics import consumer_groups
 from tests.groups.player import GroupPlayer
+from tests.support.steps import result_of
 
 
 def subscription(topics: Iterable[str]) -> bytes:
@@ -155,7 +156,7 @@ class Player(GroupPlayer):
             requires_known_member_id=version >= 4 and instance is None,
             supports_skipping_assignment=version >= 9,
         )
-        self._run(self.group.join(request, name, self._now()))
+        self._run(result_of(self.group.join(request, name, self._now())))
 
     def _sync(
         self,

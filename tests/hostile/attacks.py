@@ -87,6 +87,16 @@ def fetch_frame(version: int, partitions: Iterable[tuple[str, int]], max_bytes: 
     )
 
 
+def single(name: str, key: ApiKey, version: int, fields: Callable[[], Plain], **kind: bool) -> Attack:
+    """Return an attack that consists of one request."""
+
+    def prepare(port: int) -> Strike:
+        frame = request(key, version, fields())
+        return lambda: ask(port, frame)
+
+    return Attack(name, prepare, **kind)
+
+
 def header(key: int, version: int) -> bytes:
     return struct.pack(">hhih", key, version, 1, -1)
 

@@ -25,17 +25,10 @@ from tests.hostile.attacks import (
     make_topic,
     names,
     produce_frame,
+    single,
     small_records,
 )
 from tests.hostile.client import ask, request
-
-
-def _single(name: str, key: ApiKey, version: int, fields: Callable[[], Plain], **kind: bool) -> Attack:
-    def prepare(port: int) -> Strike:
-        frame = request(key, version, fields())
-        return lambda: ask(port, frame)
-
-    return Attack(name, prepare, **kind)
 
 
 def _by_topic(
@@ -158,14 +151,14 @@ def _resource(number: int) -> Plain:
 
 
 SINGLES = (
-    _single(
+    single(
         "Metadata for 100,000 unknown names",
         ApiKey.METADATA,
         5,
         lambda: {"topics": [{"name": name} for name in names(MANY)], "allow_auto_topic_creation": False},
         everyday=True,
     ),
-    _single(
+    single(
         "Metadata that would create 1,000 topics",
         ApiKey.METADATA,
         5,
@@ -173,20 +166,20 @@ SINGLES = (
         everyday=True,
         leaves_work=True,
     ),
-    _single(
+    single(
         "Metadata that would create 30,000 topics",
         ApiKey.METADATA,
         5,
         lambda: {"topics": [{"name": name} for name in names(30_000, fresh("auto"))]},
         leaves_work=True,
     ),
-    _single(
+    single(
         "ListOffsets for 100,000 unknown partitions",
         ApiKey.LIST_OFFSETS,
         5,
         _by_topic("topics", "partitions", lambda n: {"partition_index": n, "timestamp": -1}),
     ),
-    _single(
+    single(
         "Fetch of 100,000 unknown partitions",
         ApiKey.FETCH,
         11,
@@ -196,7 +189,7 @@ SINGLES = (
         },
         everyday=True,
     ),
-    _single(
+    single(
         "Fetch with 100,000 forgotten topics",
         ApiKey.FETCH,
         11,
@@ -211,7 +204,7 @@ SINGLES = (
     Attack("ListOffsets by timestamp that lists one partition 1,000 times", _by_timestamp(1, 1000)),
     Attack("CreateTopics of 9,000 partitions, then DeleteTopics", _created_and_deleted, leaves_work=True),
     Attack("CreatePartitions to 5,000", _grown, leaves_work=True),
-    _single(
+    single(
         "CreateTopics of a partition with 100,000 replicas",
         ApiKey.CREATE_TOPICS,
         5,
@@ -228,7 +221,7 @@ SINGLES = (
         },
         leaves_work=True,
     ),
-    _single(
+    single(
         "CreateTopics with 100,000 settings",
         ApiKey.CREATE_TOPICS,
         5,
@@ -245,7 +238,7 @@ SINGLES = (
         },
         leaves_work=True,
     ),
-    _single(
+    single(
         "CreateTopics that lists one name 100,000 times",
         ApiKey.CREATE_TOPICS,
         5,
@@ -255,7 +248,7 @@ SINGLES = (
         },
         leaves_work=True,
     ),
-    _single(
+    single(
         "DeleteTopics for 100,000 unknown names",
         ApiKey.DELETE_TOPICS,
         3,
@@ -275,13 +268,13 @@ SINGLES = (
         "Produce to 100,000 unknown partitions",
         lambda: produce_frame("absent", [(n, b"") for n in range(MANY)]),
     ),
-    _single(
+    single(
         "OffsetFetch for 100,000 partitions",
         ApiKey.OFFSET_FETCH,
         5,
         lambda: {"group_id": "g", "topics": [{"name": "absent", "partition_indexes": list(range(MANY))}]},
     ),
-    _single(
+    single(
         "OffsetCommit for 100,000 partitions",
         ApiKey.OFFSET_COMMIT,
         5,
@@ -295,7 +288,7 @@ SINGLES = (
             ],
         },
     ),
-    _single(
+    single(
         "OffsetForLeaderEpoch for 100,000 partitions",
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         3,
@@ -305,7 +298,7 @@ SINGLES = (
             ]
         },
     ),
-    _single(
+    single(
         "DeleteRecords for 100,000 partitions",
         ApiKey.DELETE_RECORDS,
         1,
@@ -316,24 +309,22 @@ SINGLES = (
             ],
         },
     ),
-    _single("DescribeGroups for 100,000 groups", ApiKey.DESCRIBE_GROUPS, 4, lambda: {"groups": names(MANY)}),
-    _single(
-        "DeleteGroups for 100,000 groups", ApiKey.DELETE_GROUPS, 1, lambda: {"groups_names": names(MANY)}
-    ),
-    _single(
+    single("DescribeGroups for 100,000 groups", ApiKey.DESCRIBE_GROUPS, 4, lambda: {"groups": names(MANY)}),
+    single("DeleteGroups for 100,000 groups", ApiKey.DELETE_GROUPS, 1, lambda: {"groups_names": names(MANY)}),
+    single(
         "FindCoordinator for 100,000 groups",
         ApiKey.FIND_COORDINATOR,
         4,
         lambda: {"key_type": 0, "coordinator_keys": names(MANY)},
     ),
-    _single(
+    single(
         "DescribeConfigs for 100,000 topics",
         ApiKey.DESCRIBE_CONFIGS,
         3,
         lambda: {"resources": [_resource(n) for n in range(MANY)]},
         everyday=True,
     ),
-    _single(
+    single(
         "DescribeConfigs that lists this broker 2,000 times",
         ApiKey.DESCRIBE_CONFIGS,
         3,
@@ -341,7 +332,7 @@ SINGLES = (
             "resources": [{"resource_type": 4, "resource_name": "1", "configuration_keys": None}] * 2000
         },
     ),
-    _single(
+    single(
         "IncrementalAlterConfigs for 100,000 topics",
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         1,
@@ -357,13 +348,13 @@ SINGLES = (
         },
         leaves_work=True,
     ),
-    _single(
+    single(
         "DescribeLogDirs for 100,000 partitions",
         ApiKey.DESCRIBE_LOG_DIRS,
         1,
         lambda: {"topics": [{"topic": "absent", "partitions": list(range(MANY))}]},
     ),
-    _single(
+    single(
         "AlterReplicaLogDirs for 100,000 partitions",
         ApiKey.ALTER_REPLICA_LOG_DIRS,
         1,
@@ -371,7 +362,7 @@ SINGLES = (
             "dirs": [{"path": "/nowhere", "topics": [{"name": "absent", "partitions": list(range(MANY))}]}]
         },
     ),
-    _single(
+    single(
         "ElectLeaders for 100,000 partitions",
         ApiKey.ELECT_LEADERS,
         1,
@@ -380,7 +371,7 @@ SINGLES = (
             "topic_partitions": [{"topic": "absent", "partitions": list(range(MANY))}],
         },
     ),
-    _single(
+    single(
         "AddPartitionsToTxn for 100,000 partitions",
         ApiKey.ADD_PARTITIONS_TO_TXN,
         2,
@@ -389,19 +380,19 @@ SINGLES = (
             "v3_and_below_topics": [{"name": "absent", "partitions": list(range(MANY))}],
         },
     ),
-    _single(
+    single(
         "DescribeTransactions for 100,000 transactional IDs",
         ApiKey.DESCRIBE_TRANSACTIONS,
         0,
         lambda: {"transactional_ids": names(MANY)},
     ),
-    _single(
+    single(
         "DescribeProducers for 100,000 partitions",
         ApiKey.DESCRIBE_PRODUCERS,
         0,
         lambda: {"topics": [{"name": "absent", "partition_indexes": list(range(MANY))}]},
     ),
-    _single(
+    single(
         "WriteTxnMarkers for 100,000 partitions",
         ApiKey.WRITE_TXN_MARKERS,
         1,
@@ -415,7 +406,7 @@ SINGLES = (
             ]
         },
     ),
-    _single(
+    single(
         "AlterClientQuotas for 20,000 users",
         ApiKey.ALTER_CLIENT_QUOTAS,
         0,
@@ -431,7 +422,7 @@ SINGLES = (
         },
         leaves_work=True,
     ),
-    _single(
+    single(
         "ListPartitionReassignments for 100,000 partitions",
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         0,

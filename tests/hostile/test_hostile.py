@@ -16,12 +16,22 @@ import pytest
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.hostile.attacks import Attack
 from tests.hostile.client import ask, request
+from tests.hostile.consumer_groups import (
+    CONSUMER_GROUPS,
+    LIVE_MEMBERS,
+    await_coordinator,
+    crowd,
+    exchange,
+    topics_for,
+)
 from tests.hostile.floods import FLOODS
 from tests.hostile.singles import SINGLES
 from tests.support import campaign
 from tests.support.bystander import Bystander
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
 
+CONSUMER_GROUPS_STALL_MS_MAX = 50.0
+"""The longest permitted stall during an attack of either kind on consumer groups."""
 STALL_MS_MAX = {False: 50.0, True: 250.0}
 """The longest permitted stall, by whether the attack is a flood."""
 EVERYDAY_STALL_MS_MAX = 250.0
@@ -101,6 +111,48 @@ def test_other_clients_are_served_during_an_attack(
     assert "Traceback" not in broker.log.read_text(errors="replace")
 
 
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "attack",
+    [attack for attack in CONSUMER_GROUPS if campaign.enabled() or attack.everyday],
+    ids=lambda attack: attack.name,
+)
+def test_other_clients_are_served_during_an_attack_on_consumer_groups(
+    attack: Attack, broker: KafkaCompatBroker
+) -> None:
+    """Apache Kafka is not the measure here: its coordinator has threads of its own."""
+    if not broker.running:
+        broker.start()
+    allowed_ms = CONSUMER_GROUPS_STALL_MS_MAX if campaign.enabled() else EVERYDAY_STALL_MS_MAX
+    stall_ms = min(_stalls(attack, broker, allowed_ms))
+    peak = _peak_bytes(broker)
+    print(f"{attack.name}: worst stall {stall_ms:.0f} ms, memory up to {peak // 1_000_000} MB")
+    assert broker.running
+    assert stall_ms <= allowed_ms
+    assert peak <= MEMORY_BYTES_MAX
+    assert "Traceback" not in broker.log.read_text(errors="replace")
+
+
+@pytest.mark.timeout(600)
+def test_memory_of_members_that_have_left_is_used_again(tmp_path: Path) -> None:
+    """Members of ever new groups join and leave. Their offsets and epochs remain, but not the members."""
+    broker = KafkaCompatBroker(tmp_path / "broker", _SETTINGS)
+    broker.start()
+    await_coordinator(broker.port)
+    topics = topics_for(broker.port, 1, 100)
+    members = campaign.rounds(everyday=1_000, campaign=LIVE_MEMBERS)
+    used = []
+    for number in range(campaign.rounds(everyday=3, campaign=6)):
+        joins, leaves = crowd(f"crowd-{number}", topics, members)
+        exchange(broker.port, joins)
+        exchange(broker.port, leaves)
+        used.append(_resident_bytes(broker))
+    print(f"memory after each round of {members} members: {[each // 1_000_000 for each in used]} MB")
+    assert used[-1] - used[0] <= 1_000 * members
+    assert "Traceback" not in broker.log.read_text(errors="replace")
+    assert broker.stop() == 0
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "name",
@@ -167,7 +219,15 @@ def _stall(attack: Attack, server: Server) -> float:
 
 
 def _peak_bytes(server: Server) -> int:
+    return _memory_bytes(server, "VmHWM")
+
+
+def _resident_bytes(server: Server) -> int:
+    return _memory_bytes(server, "VmRSS")
+
+
+def _memory_bytes(server: Server, which: str) -> int:
     for line in Path(f"/proc/{server.pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
+        if line.startswith(f"{which}:"):
             return int(line.split()[1]) * 1024
-    raise AssertionError("/proc has no VmHWM for the broker")
+    raise AssertionError(f"/proc has no {which} for the broker")

@@ -37,6 +37,7 @@ from kafka_compat.groups.requests import (
     SyncResult,
 )
 from kafka_compat.groups.timers import Timer, TimerKind
+from kafka_compat.long_work import Steps
 from kafka_compat.protocol.codec import MalformedRequest
 
 if TYPE_CHECKING:
@@ -56,9 +57,8 @@ class ClassicMembers:
         self._topics = group.common.topics
         self._new_member_id = new_member_id
 
-    def join(self, request: Join, waiter: Waiter, now: Now) -> Output:
-        """Process a JoinGroup request."""
-        out = self._outbox.begin()
+    def join(self, request: Join, waiter: Waiter, now: Now) -> Steps[None]:
+        """Process a JoinGroup request, in steps."""
         is_new = request.member_id == UNKNOWN_MEMBER_ID
         member_id = self._new_member_id(request.client_id) if is_new else request.member_id
         try:
@@ -67,10 +67,9 @@ class ClassicMembers:
                 result = JoinResult(ErrorCode.MEMBER_ID_REQUIRED, member_id)
                 self._outbox.respond(waiter, result)
             else:
-                self._join(request, member_id, subscription, waiter, now)
+                yield from self._join(request, member_id, subscription, waiter, now)
         except KafkaError as error:
             self._outbox.respond(waiter, JoinResult(error.code, UNKNOWN_MEMBER_ID))
-        return out
 
     def _check_join(self, request: Join, member_id: str) -> Subscription:
         limits, state = self._group.common.limits, self._state
@@ -90,7 +89,7 @@ class ClassicMembers:
 
     def _join(
         self, request: Join, member_id: str, subscription: Subscription, waiter: Waiter, now: Now
-    ) -> None:
+    ) -> Steps[None]:
         group, state = self._group, self._state
         records: list[ConsumerRecord] = []
         conversion: list[Record] = []
@@ -98,7 +97,7 @@ class ClassicMembers:
         former, replaced = self._joining_member(request, member_id, static, records)
         updated = _with_subscription(former, request, subscription)
         has_new_topics = group.change_member(former, updated, replaced, records)
-        group_epoch = group.next_epoch(former, updated, has_new_topics, records)
+        group_epoch = yield from group.next_epoch(former, updated, has_new_topics, records)
         owned = self._owned(subscription)
         then = None
         if static is not None and group.downgrade.is_due_if_replaced(state, static):
@@ -113,7 +112,9 @@ class ClassicMembers:
             record, then = group.downgrade.convert(state, (), after, reason, now)
             conversion = [*group.tombstones(static.member_id, after.member_id), record]
         else:
-            target_epoch, target = group.target(group_epoch, former, updated, replaced, now, records)
+            target_epoch, target = yield from group.target(
+                group_epoch, former, updated, replaced, now, records
+            )
             after = group.reconcile(updated, has_new_topics, target_epoch, target, owned, records)
             self._set_timers(after, now)
         if records or conversion:

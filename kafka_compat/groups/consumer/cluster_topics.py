@@ -1,7 +1,7 @@
 """The topics of the cluster and the assignors, as consumer groups use them."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.groups.consumer.assignors.assignor import Assignment, Assignor, GroupSpec, MemberSpec
 from kafka_compat.groups.consumer.assignors.range import RangeAssignor
@@ -9,13 +9,18 @@ from kafka_compat.groups.consumer.assignors.uniform import UniformAssignor
 from kafka_compat.groups.consumer.member import Member
 from kafka_compat.groups.consumer.metadata_hash import group_hash, topic_hash
 from kafka_compat.groups.consumer.subscriptions import subscribed_names
+from kafka_compat.long_work import batched
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from kafka_compat.groups.consumer.assignors.assignor import TargetAssignment
+    from kafka_compat.long_work import Steps
     from kafka_compat.metadata.cache import MetadataCache, TopicMetadata
     from kafka_compat.metadata.feed import MetadataDelta
+
+_STEP_MEMBERS: Final = 100
+"""Number of members per step of long work."""
 
 
 class ClusterTopics:
@@ -44,13 +49,12 @@ class ClusterTopics:
     def topic_name(self, topic_id: "UUID") -> str | None:
         return self._metadata.topic_name(topic_id)
 
-    def metadata_hash(self, names: Sequence[str]) -> int:
-        hashes: dict[str, int] = {}
-        for name in names:
-            topic = self._metadata.topics.get(name)
-            if topic is not None:
-                hashes[name] = self._hash(topic)
-        return group_hash(hashes)
+    def existing(self, names: Collection[str]) -> Set[str]:
+        return self._metadata.topics.keys() & names
+
+    def metadata_hash(self, names: Set[str]) -> int:
+        topics = self._metadata.topics
+        return group_hash({name: self._hash(topics[name]) for name in sorted(self.existing(names))})
 
     def _hash(self, topic: "TopicMetadata") -> int:
         known = self._hashes.get(topic.name)
@@ -78,9 +82,25 @@ class ClusterTopics:
         for topic in delta.deleted:
             self._hashes.pop(topic.name, None)
 
-    def partition_counts(self, names: "frozenset[str]") -> "dict[UUID, int]":
+    def exists(self, name: str) -> bool:
+        return name in self._metadata.topics
+
+    def partition_counts(self, names: Sequence[str]) -> "dict[UUID, int]":
+        """Return the numbers of partitions of the topics that exist, in the order of their names."""
         topics = self._metadata.topics
         return {topics[name].topic_id: len(topics[name].partitions) for name in names if name in topics}
+
+
+class _Subscription:
+    """The topics of members with the same subscription."""
+
+    __slots__ = ("names", "partition_counts", "topic_ids")
+
+    def __init__(self, names: frozenset[str], partition_counts: "dict[UUID, int]") -> None:
+        """`names` also contains topics that do not exist. The order of `partition_counts` is Kafka's."""
+        self.names = names
+        self.partition_counts = partition_counts
+        self.topic_ids = tuple(partition_counts)
 
 
 class ServerAssignors:
@@ -98,28 +118,40 @@ class ServerAssignors:
         members: Mapping[str, Member],
         targets: Mapping[str, Assignment],
         matched: Callable[[str], frozenset[str]],
-    ) -> "TargetAssignment":
+    ) -> "Steps[TargetAssignment]":
         specs: dict[str, MemberSpec] = {}
-        subscriptions: set[frozenset[str]] = set()
-        for member_id, member in members.items():
-            names = subscribed_names(member.topic_names, sorted(matched(member.topic_regex)))
-            subscriptions.add(frozenset(names))
-            topic_ids = map(self._topics.topic_id, names)
-            specs[member_id] = MemberSpec(
-                member.instance_id,
-                member.rack_id,
-                tuple(topic_id for topic_id in topic_ids if topic_id is not None),
-                len(names),
-                targets.get(member_id, {}),
-            )
-        has_regexes = any(member.topic_regex for member in members.values())
-        group = GroupSpec(specs, len(subscriptions) < 2 and not has_regexes)
-        steps = self._assignors[assignor].assign(
-            group, self._topics.partition_counts(frozenset().union(*subscriptions))
+        known: dict[tuple[tuple[str, ...], str], _Subscription] = {}
+        for some in batched(members.items(), _STEP_MEMBERS):
+            yield None
+            for member_id, member in some:
+                key = (member.topic_names, member.topic_regex)
+                subscription = known.get(key)
+                if subscription is None:
+                    matched_names = matched(member.topic_regex)
+                    subscription = yield from self._subscription(member.topic_names, matched_names)
+                    known[key] = subscription
+                specs[member_id] = MemberSpec(
+                    member.instance_id,
+                    member.rack_id,
+                    subscription.topic_ids,
+                    len(subscription.names),
+                    targets.get(member_id, {}),
+                )
+        is_homogeneous = len({each.names for each in known.values()}) < 2 and not any(
+            regex for _, regex in known
         )
-        while True:
-            try:
-                next(steps)
-            except StopIteration as stop:
-                target: TargetAssignment = stop.value
-                return target
+        partition_counts: dict[UUID, int] = {}
+        for each in known.values():
+            partition_counts |= each.partition_counts
+        yield None
+        group = GroupSpec(specs, is_homogeneous)
+        return (yield from self._assignors[assignor].assign(group, partition_counts))
+
+    def _subscription(
+        self, topic_names: tuple[str, ...], matched_names: frozenset[str]
+    ) -> "Steps[_Subscription]":
+        all_names = matched_names.union(topic_names)
+        yield None
+        ordered = subscribed_names(topic_names, sorted(matched_names), self._topics.exists)
+        yield None
+        return _Subscription(all_names, self._topics.partition_counts(ordered))

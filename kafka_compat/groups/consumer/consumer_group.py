@@ -58,6 +58,7 @@ from kafka_compat.groups.consumer.state import GroupState
 from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.requests import NO_GENERATION
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
+from kafka_compat.long_work import Steps, batched, sorted_in_steps
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -134,14 +135,14 @@ class ConsumerGroup:
 
     def heartbeat(
         self, request: Heartbeat, waiter: Waiter, now: Now, replaced: Replaced | None = None
-    ) -> None:
+    ) -> Steps[None]:
         """Process a heartbeat that joins the group, leaves it, or keeps a session alive."""
         write: Write | None
         try:
             if request.member_epoch in (LEAVE_EPOCH, LEAVE_TEMPORARILY_EPOCH):
                 result, write = self._leave(request, now)
             else:
-                result, records = self._stay(request, now)
+                result, records = yield from self._stay(request, now)
                 write = Write(records, MembersStored()) if records else None
         except KafkaError as error:
             self.outbox.respond(waiter, rejected(error))
@@ -152,15 +153,19 @@ class ConsumerGroup:
             self.outbox.write(write)
         self.outbox.respond_when_committed(waiter, result, _failed)
 
-    def _stay(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, list[ConsumerRecord]]:
+    def _stay(self, request: Heartbeat, now: Now) -> Steps[tuple[HeartbeatResult, list[ConsumerRecord]]]:
         records: list[ConsumerRecord] = []
         former, replaced = self._known_member(request, records)
-        updated = self._with_subscription(former, request)
+        updated = yield from self._with_subscription(former, request)
+        yield None
         has_new_topics = self.change_member(former, updated, replaced, records)
         self._resolve_if_due(former, updated, request, now)
-        group_epoch = self.next_epoch(former, updated, has_new_topics, records)
-        target_epoch, target = self.target(group_epoch, former, updated, replaced, now, records)
+        yield None
+        group_epoch = yield from self.next_epoch(former, updated, has_new_topics, records)
+        target_epoch, target = yield from self.target(group_epoch, former, updated, replaced, now, records)
+        yield None
         after = self.reconcile(updated, has_new_topics, target_epoch, target, request.owned, records)
+        yield None
         self._set_timers(after, after is not updated, now)
         must_tell = request.is_full or after.assigned != former.assigned
         return (
@@ -271,7 +276,7 @@ class ConsumerGroup:
         records.append(current_assignment_record(self.group_id, returned))
         return returned
 
-    def _with_subscription(self, member: Member, request: Heartbeat) -> Member:
+    def _with_subscription(self, member: Member, request: Heartbeat) -> Steps[Member]:
         """Return the member with the fields that the request contains."""
         changes: dict[str, object] = {}
         if request.instance_id is not None:
@@ -281,7 +286,8 @@ class ConsumerGroup:
         if request.rebalance_timeout_ms != -1:
             changes["rebalance_timeout_ms"] = request.rebalance_timeout_ms
         if request.topic_names is not None:
-            changes["topic_names"] = tuple(sorted(set(request.topic_names)))
+            names = yield from sorted_in_steps(set(request.topic_names))
+            changes["topic_names"] = tuple(names)
         if request.topic_regex is not None:
             changes["topic_regex"] = request.topic_regex
         if request.server_assignor is not None:
@@ -295,7 +301,7 @@ class ConsumerGroup:
 
     def next_epoch(
         self, former: Member, updated: Member, has_new_topics: bool, records: list[ConsumerRecord]
-    ) -> int:
+    ) -> Steps[int]:
         """Return the group epoch after this heartbeat, and add its record if it is a new one."""
         state = self.state
         assignor = state.votes.preferred or self.common.limits.assignors[0]
@@ -303,8 +309,11 @@ class ConsumerGroup:
         metadata = state.metadata.current
         if not rises and not self._must_compare_hash and metadata is not None:
             return metadata.epoch
-        metadata_hash = self._topics.metadata_hash(sorted(self.state.subscribed_names([former], updated)))
         self._must_compare_hash = False
+        names = self.state.subscribed_names([former], updated, self._topics.existing)
+        yield None
+        metadata_hash = self._topics.metadata_hash(names)
+        yield None
         if metadata is None:
             # The topics of a regular expression are not known yet.
             epoch = FIRST_EPOCH + 1 if rises or metadata_hash else FIRST_EPOCH
@@ -351,7 +360,7 @@ class ConsumerGroup:
             self._is_resolving = True
             self.outbox.perform(ResolveRegexes(tuple(sorted(regexes)), request.may_describe))
 
-    def regexes_resolved(self, found: Mapping[str, frozenset[str]], version: int, now: Now) -> None:
+    def regexes_resolved(self, found: Mapping[str, frozenset[str]], version: int, now: Now) -> Steps[None]:
         """Store the topics that match the group's regular expressions in this version of the metadata."""
         self._is_resolving = False
         self._resolved_version = version
@@ -366,9 +375,10 @@ class ConsumerGroup:
                 records.append(RegexRecord(self.group_id, regex, ResolvedRegex(topics, version, now.wall_ms)))
                 has_new_topics |= topics != known
             names |= topics
+            yield None
         metadata = state.metadata.current
         if metadata is not None:
-            metadata_hash = self._topics.metadata_hash(sorted(names))
+            metadata_hash = self._topics.metadata_hash(names)
             if has_new_topics or metadata_hash != metadata.metadata_hash:
                 epoch = metadata.epoch + 1
                 self._counts.consumer_rebalances += 1
@@ -384,7 +394,7 @@ class ConsumerGroup:
         replaced: Member | None,
         now: Now,
         records: list[ConsumerRecord],
-    ) -> "tuple[int, Assignment]":
+    ) -> "Steps[tuple[int, Assignment]]":
         """Return the epoch and the member's part of the target assignment, which is computed if it is due."""
         state = self.state
         known = state.target.current
@@ -397,13 +407,16 @@ class ConsumerGroup:
             del members[replaced.member_id]
             targets[member.member_id] = targets.pop(replaced.member_id, {})
         members[member.member_id] = member
-        computed = self.common.assign(
+        yield None
+        computed = yield from self.common.assign(
             self._assignor_after(former, member), members, targets, self.state.matched
         )
-        for member_id, assignment in computed.items():
-            stored = targets.get(member_id)
-            if stored is None or not same_partitions(stored, assignment):
-                records.append(TargetAssignmentRecord(self.group_id, member_id, assignment))
+        for some in batched(computed.items()):
+            yield None
+            for member_id, assignment in some:
+                stored = targets.get(member_id)
+                if stored is None or not same_partitions(stored, assignment):
+                    records.append(TargetAssignmentRecord(self.group_id, member_id, assignment))
         records.append(TargetMetadataRecord(self.group_id, TargetMetadata(group_epoch, now.wall_ms)))
         return group_epoch, computed.get(member.member_id, {})
 
@@ -414,7 +427,8 @@ class ConsumerGroup:
         return preferred or self.common.limits.assignors[0]
 
     def _topic_ids(self, member: Member) -> "set[UUID]":
-        names = self.state.matched(member.topic_regex).union(member.topic_names)
+        existing = self._topics.existing
+        names = existing(member.topic_names) | existing(self.state.matched(member.topic_regex))
         return {topic_id for topic_id in map(self._topics.topic_id, names) if topic_id is not None}
 
     def _leave(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, Write]:
@@ -456,7 +470,8 @@ class ConsumerGroup:
         gone = self.state.regex_subscribers.keys() - self.state.subscribed_regexes(leaving, None)
         records += (RegexRecord(self.group_id, regex, None) for regex in sorted(gone))
         epoch = self.state.epoch + 1
-        metadata_hash = self._topics.metadata_hash(sorted(self.state.subscribed_names(leaving, None)))
+        names = self.state.subscribed_names(leaving, None, self._topics.existing)
+        metadata_hash = self._topics.metadata_hash(names)
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         if len(self.state.members) == len(leaving):
             records.append(TargetMetadataRecord(self.group_id, TargetMetadata(epoch, 0)))
@@ -640,7 +655,5 @@ def _check_epoch(member: Member, request: Heartbeat) -> None:
 
 def _is_part_of(owned: Owned | None, assigned: PartitionEpochs) -> bool:
     return owned is not None and all(
-        partition in assigned.get(topic_id, ())
-        for topic_id, partitions in owned.items()
-        for partition in partitions
+        assigned.get(topic_id, {}).keys() >= set(partitions) for topic_id, partitions in owned.items()
     )

@@ -123,7 +123,7 @@ class Upgrade:
 
     def _records(self, members: Mapping[str, Member]) -> list[ConsumerRecord]:
         group_id, generation = self._rebalance.group_id, self._rebalance.generation_id
-        names = sorted({name for member in members.values() for name in member.topic_names})
+        names = {name for member in members.values() for name in member.topic_names}
         metadata = GroupMetadata(generation, self._topics.metadata_hash(names))
         records: list[ConsumerRecord] = []
         records += (MemberMetadataRecord(group_id, each.member_id, each) for each in members.values())

@@ -1,6 +1,6 @@
 """What the consumer groups of a broker have in common: the topics, the assignors and the settings."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Set
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from kafka_compat.config.group import ConsumerGroupConfig, ConsumerGroupLimits
     from kafka_compat.groups.consumer.assignors.assignor import Assignment, TargetAssignment
     from kafka_compat.groups.consumer.member import Member
+    from kafka_compat.long_work import Steps
 
 
 class Topics(Protocol):
@@ -32,7 +33,10 @@ class Topics(Protocol):
     def names(self) -> list[str]:
         """The names of all topics."""
 
-    def metadata_hash(self, names: "Sequence[str]") -> int:
+    def existing(self, names: "Collection[str]") -> "Set[str]":
+        """Return the names of the topics that exist."""
+
+    def metadata_hash(self, names: "Set[str]") -> int:
         """Return the metadata hash of a group that subscribes to these topics (0: none of them exists)."""
 
 
@@ -45,9 +49,9 @@ class Assign(Protocol):
         members: "Mapping[str, Member]",
         targets: "Mapping[str, Assignment]",
         matched: "Callable[[str], frozenset[str]]",
-    ) -> "TargetAssignment":
-        """Compute the target assignment of a group. Its order is that of the records. `targets` is the former
-        assignment, and `matched` returns the topics that match a regular expression ("": none).
+    ) -> "Steps[TargetAssignment]":
+        """Compute the target assignment of a group, in steps. Its order is that of the records. `targets` is
+        the former assignment, and `matched` returns the topics that match a regular expression ("": none).
         """
 
 

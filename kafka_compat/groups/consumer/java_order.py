@@ -24,7 +24,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka_compat.groups.consumer.java_tree_bin import TreeBin
-from kafka_compat.long_work import batched
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -43,6 +42,8 @@ _LONG_BIN: Final = 8
 _TREES_MIN_CAPACITY: Final = 64
 _SMALL_HASH: Final = 1 << 16
 """Hash codes below this number are their own spread hash codes."""
+_STEP_LENGTH: Final = 10_000
+"""Number of characters per step of long work."""
 _SMALL_TREE: Final = 6
 """Number of keys up to which a tree becomes a list when it is split."""
 
@@ -117,9 +118,13 @@ def string_order(strings: Sequence[str], capacity: int = DEFAULT_CAPACITY) -> li
 def string_order_in_steps(strings: Sequence[str]) -> Steps[list[str]]:
     """Do the same as string_order, in steps, for many strings."""
     hashes: list[int] = []
-    for batch in batched(strings):
-        hashes += [string_hash(text) for text in batch]
-        yield None
+    length = 0
+    for text in strings:
+        hashes.append(string_hash(text))
+        length += len(text)
+        if length > _STEP_LENGTH:
+            length = 0
+            yield None
     ordered = _string_order(strings, hashes, DEFAULT_CAPACITY)
     yield None
     return ordered
@@ -360,38 +365,37 @@ class TimelineOrder:
     depends on the largest number of keys that the map ever contained.
     """
 
-    __slots__ = ("_bits", "_size", "_slots")
+    __slots__ = ("_bits", "_hashes", "_slots")
 
     def __init__(self) -> None:
         self._bits = 1
-        self._size = 0
+        self._hashes: dict[str, int] = {}
+        """The hash code of each key, because it takes long to compute those of long keys."""
         self._slots: list[list[str]] = [[], []]
 
     def put(self, key: str) -> None:
         """Add the key, or replace its value."""
-        if (self._size + 1) * 3 > 4 << self._bits:
+        if (len(self._hashes) + 1) * 3 > 4 << self._bits:
             self._double()
-        keys = self._slots[self._slot(key)]
-        if key not in keys:
-            keys.append(key)
-            self._size += 1
+        if key not in self._hashes:
+            self._hashes[key] = string_hash(key)
+            self._slots[self._slot(key)].append(key)
 
     def remove(self, key: str) -> None:
         """Remove the key if the map contains it."""
-        keys = self._slots[self._slot(key)]
-        if key in keys:
-            keys.remove(key)
-            self._size -= 1
+        if key in self._hashes:
+            self._slots[self._slot(key)].remove(key)
+            del self._hashes[key]
 
     def ordered_keys(self) -> list[str]:
         """Return all keys in iteration order."""
         return [key for keys in self._slots for key in reversed(keys)]
 
     def __len__(self) -> int:
-        return self._size
+        return len(self._hashes)
 
     def _slot(self, key: str) -> int:
-        return (string_hash(key) * _SLOT_FACTOR & _64_BITS) >> (64 - self._bits)
+        return (self._hashes[key] * _SLOT_FACTOR & _64_BITS) >> (64 - self._bits)
 
     def _double(self) -> None:
         self._bits += 1

@@ -61,6 +61,14 @@ class Member(NamedTuple):
         """Return whether the member has reached the target assignment of this epoch."""
         return self.state is MemberState.STABLE and self.epoch == epoch
 
+    def subscribes_like(self, other: "Member") -> bool:
+        """Return whether another member has the same topics, regular expression and classic protocols."""
+        return (self.topic_names, self.topic_regex, self.classic) == (
+            other.topic_names,
+            other.topic_regex,
+            other.classic,
+        )
+
     def at_epoch(self, epoch: int) -> "Member":
         """Return the member with a new epoch, which may be the same one."""
         return self._replace(epoch=epoch, previous_epoch=self.epoch)

@@ -113,7 +113,5 @@ def _owns_any(owned: Owned | None, partitions: PartitionEpochs) -> bool:
     if owned is None:
         return True
     return any(
-        partition in partitions.get(topic_id, ())
-        for topic_id, reported in owned.items()
-        for partition in reported
+        not numbers.keys().isdisjoint(owned.get(topic_id, ())) for topic_id, numbers in partitions.items()
     )

@@ -8,7 +8,9 @@ from typing import Any, Final, NamedTuple
 
 from kafka_compat.long_work import batched
 
-_NAMES_PER_STEP: Final = 50
+_PATTERNS_PER_STEP: Final = 50
+_COMPILATION_SIZE: Final = 20
+"""Size of a step that compiles a regular expression."""
 
 
 class ResolveRegexes(NamedTuple):
@@ -48,13 +50,18 @@ def resolved(
     """Return the topics that match each regular expression, in steps that yield their size
     (see `run_cooperatively`).
     """
-    compiled = {regex: _compiled(regex) for regex in request.regexes if problem(regex) is None}
+    compiled: list[tuple[str, Any]] = []
+    for regex in request.regexes:
+        if problem(regex) is None:
+            compiled.append((regex, _compiled(regex)))
+        yield _COMPILATION_SIZE
     found: dict[str, set[str]] = {regex: set() for regex in request.regexes}
-    for some in batched(names, _NAMES_PER_STEP):
-        for name in some:
-            hits = [regex for regex, pattern in compiled.items() if pattern.fullmatch(name)]
-            if hits and request.may_describe(name):
-                for regex in hits:
-                    found[regex].add(name)
-        yield len(some)
+    for name in names:
+        hits: list[str] = []
+        for some in batched(compiled, _PATTERNS_PER_STEP):
+            hits += [regex for regex, pattern in some if pattern.fullmatch(name)]
+            yield len(some)
+        if hits and request.may_describe(name):
+            for regex in hits:
+                found[regex].add(name)
     return {regex: frozenset(topics) for regex, topics in found.items()}

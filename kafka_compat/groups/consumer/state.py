@@ -5,7 +5,7 @@ Only `replay` changes it. The timeline values also show the committed state, whi
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -146,15 +146,23 @@ class GroupState:
         resolved = self.regexes.current.get(regex)
         return frozenset() if resolved is None else resolved.topics
 
-    def subscribed_names(self, former: Collection[Member] = (), updated: Member | None = None) -> set[str]:
+    def subscribed_names(
+        self,
+        former: Collection[Member] = (),
+        updated: Member | None = None,
+        existing: Callable[[Collection[str]], Set[str]] = frozenset,
+    ) -> set[str]:
         """Return the topics to which members subscribe, by name or by a regular expression, after `former`
-        have left and `updated` has joined.
+        have left and `updated` has joined. `existing` may select some of the names.
         """
-        gone = Counter(name for member in former for name in member.topic_names)
-        names = {name for name, count in self.subscribers.items() if gone[name] < count}
+        known = existing(self.subscribers.keys())
+        gone = Counter(name for member in former for name in known & existing(member.topic_names))
+        names = {name for name in known if gone[name] < self.subscribers[name]}
         if updated is not None:
-            names.update(updated.topic_names)
-        return names.union(*map(self.matched, self.subscribed_regexes(former, updated)))
+            names.update(existing(updated.topic_names))
+        for regex in self.subscribed_regexes(former, updated):
+            names.update(existing(self.matched(regex)))
+        return names
 
     def subscribed_regexes(self, former: Collection[Member], updated: Member | None) -> set[str]:
         """Return the regular expressions to which members subscribe after `former` have left and `updated`
@@ -214,8 +222,11 @@ class GroupState:
             None if former is None else former.server_assignor,
             None if member is None else member.server_assignor,
         )
+        # Counting takes long if a member subscribes to many topics.
+        counts = former is None or member is None or not former.subscribes_like(member)
         if former is not None:
-            self._count(former, -1)
+            if counts:
+                self._count(former, -1)
             self._disown(former.assigned, member_id)
             self._disown(former.pending_revocation, member_id)
             if former.instance_id is not None and self.static_ids.get(former.instance_id) == member_id:
@@ -226,15 +237,24 @@ class GroupState:
             return
         self.members.set(member_id, member)
         self.member_order.put(member_id)
-        self._count(member, 1)
+        if counts:
+            self._count(member, 1)
         self._own(member.assigned, member_id)
         self._own(member.pending_revocation, member_id)
         if member.instance_id is not None:
             self.static_ids[member.instance_id] = member_id
 
     def _count(self, member: Member, change: int) -> None:
-        for name in member.topic_names:
-            _add(self.subscribers, name, change)
+        if change > 0:
+            self.subscribers.update(member.topic_names)
+        else:
+            subscribers = self.subscribers
+            for name in member.topic_names:
+                count = subscribers[name] - 1
+                if count:
+                    subscribers[name] = count
+                else:
+                    del subscribers[name]
         if member.topic_regex:
             _add(self.regex_subscribers, member.topic_regex, change)
         if member.classic is not None:

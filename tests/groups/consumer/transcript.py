@@ -57,6 +57,7 @@ from kafka_compat.protocol.codec import encode_versioned
 from kafka_compat.protocol.messages.consumer_protocol import ConsumerProtocolSubscription, TopicPartition
 from tests.groups.consumer.topics import groups_of, topic, topic_id
 from tests.groups.player import GroupPlayer
+from tests.support.steps import result_of
 
 
 class Client:
@@ -149,21 +150,21 @@ class Player(GroupPlayer):
             server_assignor=assignor,
             owned={} if joins else None if owned is None else _owned(owned),
         )
-        self._run(self.group.consumer_heartbeat(request, name, self._now()))
+        self._run(result_of(self.group.consumer_heartbeat(request, name, self._now())))
 
     def _ack(self, name: str, instance: str | None = None) -> None:
         client = self.clients[name]
         owned = {key: list(value) for key, value in client.assigned.items()}
         request = Heartbeat(name, client.epoch, name, "/127.0.0.1", instance_id=instance, owned=owned)
-        self._run(self.group.consumer_heartbeat(request, name, self._now()))
+        self._run(result_of(self.group.consumer_heartbeat(request, name, self._now())))
 
     def _leave(self, name: str, instance: str | None = None) -> None:
         request = Heartbeat(name, -1, name, "/127.0.0.1", instance_id=instance)
-        self._run(self.group.consumer_heartbeat(request, name, self._now()))
+        self._run(result_of(self.group.consumer_heartbeat(request, name, self._now())))
 
     def _pause(self, name: str, instance: str) -> None:
         request = Heartbeat(name, -2, name, "/127.0.0.1", instance_id=instance)
-        self._run(self.group.consumer_heartbeat(request, name, self._now()))
+        self._run(result_of(self.group.consumer_heartbeat(request, name, self._now())))
 
     def _join(
         self,
@@ -199,7 +200,7 @@ class Player(GroupPlayer):
             requires_known_member_id=False,
             supports_skipping_assignment=True,
         )
-        self._run(self.group.join(request, name, self._now()))
+        self._run(result_of(self.group.join(request, name, self._now())))
         self._advance("0")
 
     def _sync(self, name: str, assign: str = "", gen: str | None = None) -> None:
@@ -248,7 +249,8 @@ class Player(GroupPlayer):
             except StopIteration as stop:
                 found = stop.value
                 break
-        self._run(self.group.regexes_resolved(found, self.metadata.feed.version, self._now()))
+        found_in = self.metadata.feed.version
+        self._run(result_of(self.group.regexes_resolved(found, found_in, self._now())))
 
     def _describe(self) -> None:
         view = self.group.consumer.state.committed
