@@ -390,6 +390,10 @@ class TimelineOrder:
             if not self._slots[slot]:
                 del self._slots[slot]
             del self._hashes[key]
+            if not self._hashes:
+                # Free the memory of dicts that may have been large.
+                self._hashes.clear()
+                self._slots.clear()
 
     def ordered_keys(self) -> list[str]:
         """Return all keys in iteration order."""
