@@ -61,6 +61,12 @@ class SnapshotRegistry:
                 tracked.commit_oldest(key)
 
 
+def _free_if_empty(table: dict[K, V]) -> None:
+    """Free the memory of a dict that has become empty, which may have been large."""
+    if not table:
+        table.clear()
+
+
 class TimelineDict(Generic[K, V]):
     """A dict with a current and a committed state. Do not change `current` directly."""
 
@@ -99,6 +105,7 @@ class TimelineDict(Generic[K, V]):
         if key in self.current:
             self._keep(key)
             del self.current[key]
+            _free_if_empty(self.current)
 
     def clear(self) -> None:
         for key in list(self.current):
@@ -114,6 +121,7 @@ class TimelineDict(Generic[K, V]):
         before.popleft()
         if not before:
             del self._before[cast("K", key)]
+            _free_if_empty(self._before)
 
     @property
     def is_empty(self) -> bool:

@@ -67,6 +67,9 @@ class Timers:
 
     def cancel(self, timer: Timer) -> None:
         self._deadlines_ms.pop(timer, None)
+        if not self._deadlines_ms:
+            # Free the memory of a dict that may have been large.
+            self._deadlines_ms.clear()
 
     def clear(self) -> None:
         self._deadlines_ms.clear()

@@ -26,6 +26,8 @@ class Change(NamedTuple):
 
 
 _OPERATIONS: Final = frozenset(Operation)
+_SET: Final = int(Operation.SET)
+"""A plain number, because comparisons with an enum take several times as long."""
 _LIST_OPERATIONS: Final = frozenset((Operation.APPEND, Operation.SUBTRACT))
 
 
@@ -35,14 +37,14 @@ def changed(
     """Return the settings after an IncrementalAlterConfigs request. Raises KafkaError if it is invalid."""
     settings = dict(old)
     for change in changes:
+        if change.operation == _SET and change.value is not None:
+            settings[change.name] = change.value
+            continue
         check_operation(change)
         if change.operation == Operation.DELETE:
             settings.pop(change.name, None)
             continue
         assert change.value is not None
-        if change.operation == Operation.SET:
-            settings[change.name] = change.value
-            continue
         key = keys.get(change.name)
         verb = "append" if change.operation == Operation.APPEND else "subtract"
         if key is None:

@@ -371,7 +371,8 @@ class TimelineOrder:
         self._bits = 1
         self._hashes: dict[str, int] = {}
         """The hash code of each key, because it takes long to compute those of long keys."""
-        self._slots: list[list[str]] = [[], []]
+        self._slots: dict[int, list[str]] = {}
+        """The keys of each slot that is not empty."""
 
     def put(self, key: str) -> None:
         """Add the key, or replace its value."""
@@ -379,17 +380,24 @@ class TimelineOrder:
             self._double()
         if key not in self._hashes:
             self._hashes[key] = string_hash(key)
-            self._slots[self._slot(key)].append(key)
+            self._slots.setdefault(self._slot(key), []).append(key)
 
     def remove(self, key: str) -> None:
         """Remove the key if the map contains it."""
         if key in self._hashes:
-            self._slots[self._slot(key)].remove(key)
+            slot = self._slot(key)
+            self._slots[slot].remove(key)
+            if not self._slots[slot]:
+                del self._slots[slot]
             del self._hashes[key]
+            if not self._hashes:
+                # Free the memory of dicts that may have been large.
+                self._hashes.clear()
+                self._slots.clear()
 
     def ordered_keys(self) -> list[str]:
         """Return all keys in iteration order."""
-        return [key for keys in self._slots for key in reversed(keys)]
+        return [key for slot in sorted(self._slots) for key in reversed(self._slots[slot])]
 
     def __len__(self) -> int:
         return len(self._hashes)
@@ -399,8 +407,8 @@ class TimelineOrder:
 
     def _double(self) -> None:
         self._bits += 1
-        slots: list[list[str]] = [[] for _ in range(1 << self._bits)]
-        for keys in self._slots:
-            for key in keys:
-                slots[self._slot(key)].append(key)
+        slots: dict[int, list[str]] = {}
+        for index in sorted(self._slots):
+            for key in self._slots[index]:
+                slots.setdefault(self._slot(key), []).append(key)
         self._slots = slots
