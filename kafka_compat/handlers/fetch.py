@@ -134,7 +134,8 @@ def _take_out_denied(ctx: RequestContext, plan: FetchPlan, is_follower: bool) ->
     denied: list[FetchTarget] = []
     for target in plan.targets:
         topic = target.topic
-        name = topic if isinstance(topic, str) else names(topic)
+        name = topic if isinstance(topic, str) else names(topic) or target.name
+        target.name = name
         (denied if name in topics else allowed).append(target)
         yield None
     if denied:

@@ -5,6 +5,8 @@
 Rules
 1. The response is sent at once if min_bytes are available, if max_wait_ms is 0, if no partition is fetched,
    or if a partition has an error or has diverged, because the client must be notified without delay.
+   Partitions that do not exist when a consumer's request arrives do not cause an immediate response, unless
+   none of the partitions exists. Otherwise, the consumer would repeat its request without a pause.
 2. Otherwise the request waits until the missing number of bytes is committed (for a follower: appended), and
    then reads again.
 3. If there are many partitions, the request yields to the event loop between them, and each partition is read
@@ -25,7 +27,7 @@ from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.fetch import FetchRequest, FetchResponse
 from kafka_compat.replication.delayed_read import DelayedRead
-from kafka_compat.replication.fetch_reader import FetchReader, ReadResult
+from kafka_compat.replication.fetch_reader import FetchReader, Found, ReadResult
 from kafka_compat.replication.fetch_response import (
     FIRST_VERSION_WITH_FORMAT_2,
     PARTITIONS_AT_ONCE,
@@ -38,7 +40,7 @@ from kafka_compat.replication.fetch_response import (
 if TYPE_CHECKING:
     from kafka_compat.long_work import Steps
     from kafka_compat.replication.fetch_context import FetchContext
-    from kafka_compat.replication.fetch_session import FetchPlan
+    from kafka_compat.replication.fetch_session import FetchPlan, FetchTarget
 
 READ_COMMITTED: Final = 1
 _FIRST_VERSION_FROM_FOLLOWERS: Final = 11
@@ -59,6 +61,8 @@ class DelayedFetch:
         "_quotas",
         "_read_again",
         "_reader",
+        "_targets",
+        "_unknown",
         "_wait",
         "is_follower",
     )
@@ -95,6 +99,10 @@ class DelayedFetch:
             request.isolation_level == READ_COMMITTED,
             self.is_follower or version < _FIRST_VERSION_FROM_FOLLOWERS,
         )
+        self._targets: list[FetchTarget] = []
+        """The partitions to read, without those that were unknown in the first read."""
+        self._unknown: list[Found] = []
+        """The partitions that were unknown in the first read."""
         self._is_in_steps = False
         self._wait: DelayedRead | None = None
         self._is_reading = False
@@ -102,6 +110,7 @@ class DelayedFetch:
 
     def start(self) -> FetchResponse | Deferred | Steps[FetchResponse | Deferred]:
         plan = self._plan
+        self._targets = plan.targets
         self._is_in_steps = (
             len(plan.targets) > PARTITIONS_AT_ONCE
             or self._ctx.api_version < FIRST_VERSION_WITH_FORMAT_2
@@ -111,22 +120,26 @@ class DelayedFetch:
             return self._start_in_steps()
         result = ReadResult()
         self._reader.read_into(result, plan.targets, True)
-        if self._is_enough(result) or self._max_wait_ms <= 0 or not plan.targets:
+        if self._needs_no_wait(result):
             return self._response(result)
         return self._delay(result)
 
     def _start_in_steps(self) -> Steps[FetchResponse | Deferred]:
         result = yield from self._read_in_steps(is_first=True)
-        if self._is_enough(result) or self._max_wait_ms <= 0 or not self._plan.targets:
+        if self._needs_no_wait(result):
             return (yield from self._response_in_steps(result))
         return self._delay(result)
+
+    def _needs_no_wait(self, result: ReadResult) -> bool:
+        knows_none = len(result.unknown) == len(self._targets)
+        return self._is_enough(result) or self._max_wait_ms <= 0 or knows_none
 
     def _is_enough(self, result: ReadResult) -> bool:
         return result.is_urgent or result.total_bytes >= self._min_bytes
 
     def _read_in_steps(self, *, is_first: bool = False) -> Steps[ReadResult]:
-        result = ReadResult()
-        targets = self._plan.targets
+        result = ReadResult(self._unknown)
+        targets = self._targets
         for first in range(0, len(targets), PARTITIONS_AT_ONCE):
             if self._ctx.has_left:
                 break
@@ -139,6 +152,10 @@ class DelayedFetch:
     def _delay(self, result: ReadResult) -> Deferred:
         if self._ctx.has_left:
             return Deferred()
+        if result.unknown:
+            self._unknown = result.unknown
+            keys = {target.key for target, _, _, _ in result.unknown}
+            self._targets = [target for target in self._targets if target.key not in keys]
         waiting = self._ctx.services.replicas.delayed_fetches
         self._wait = DelayedRead(self._woken, waiting, reads_uncommitted=self.is_follower)
         return self._wait.start(result.replicas, self._min_bytes - result.total_bytes, self._max_wait_ms)
@@ -151,8 +168,8 @@ class DelayedFetch:
                 self._is_reading = True
                 self._ctx.long_work.start(self._woken_in_steps(), self._complete)
             return
-        result = ReadResult()
-        self._reader.read_into(result, self._plan.targets)
+        result = ReadResult(self._unknown)
+        self._reader.read_into(result, self._targets)
         deferred = self._ended(result)
         if deferred is not None:
             deferred.complete(self._response(result))

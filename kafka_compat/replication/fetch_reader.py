@@ -11,6 +11,8 @@ Rules
    hundreds of partitions and only a few of them receive records.
 4. A throttled follower that is not in sync gets no records while the leader's quota is exceeded.
 5. In a response, unknown partitions come last. For consumers, unknown topic IDs precede other errors.
+6. A consumer is not notified at once of partitions that were unknown when its request arrived, because it
+   would repeat the request at once. A follower is, because its leader may not know its role yet.
 """
 
 from __future__ import annotations
@@ -47,9 +49,10 @@ class ReadResult:
 
     __slots__ = ("found", "is_urgent", "replicas", "total_bytes", "unknown")
 
-    def __init__(self) -> None:
+    def __init__(self, unknown: Sequence[Found] = ()) -> None:
+        """`unknown` contains the partitions that were unknown in the first read."""
         self.found: list[Found] = []
-        self.unknown: list[Found] = []
+        self.unknown: list[Found] = [*unknown]
         """The partitions that are not in the metadata of this broker."""
         self.replicas: list[Partition] = []
         """The partitions that were read or skipped."""
@@ -96,24 +99,38 @@ class FetchReader:
         found, unknown, replicas_read = result.found, result.unknown, result.replicas
         passes_over = self.replica_id >= 0 and self._plan.session is not None
         now_ms = broker.clock.monotonic_ms() if is_first and passes_over else None
+        is_unknown_urgent = self.replica_id >= 0 or not is_first
         for target in targets:
             partition = target.replica
             if partition is None or not partition.is_leader:
                 topic = target.topic
                 if isinstance(topic, UUID):
                     name = broker.metadata.topic_name(topic)
-                    if name is None:
+                    if name is not None:
+                        target.name = name
+                    elif target.name is None:
                         data = unread(target.partition, ErrorCode.UNKNOWN_TOPIC_ID)
                         unknown.append((target, data, 0, None))
-                        result.is_urgent = True
+                        result.is_urgent = result.is_urgent or is_unknown_urgent
                         continue
+                    else:
+                        name = target.name
+                        if replicas.get(name, target.partition) is not None:
+                            data = failed_read(target.partition, ErrorCode.INCONSISTENT_TOPIC_ID)
+                            found.append((target, data, 0, None))
+                            result.is_urgent = True
+                            continue
                     topic = name
                 partition = replicas.get(topic, target.partition)
                 if partition is None:
                     code = replicas.missing(topic, target.partition)
-                    part = unknown if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else found
-                    part.append((target, unread(target.partition, code), 0, None))
-                    result.is_urgent = True
+                    data = unread(target.partition, code)
+                    if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                        unknown.append((target, data, 0, None))
+                        result.is_urgent = result.is_urgent or is_unknown_urgent
+                    else:
+                        found.append((target, data, 0, None))
+                        result.is_urgent = True
                     continue
             elif passes_over and target.agrees and self._needs_nothing(target, partition, now_ms):
                 replicas_read.append(partition)

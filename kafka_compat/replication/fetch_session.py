@@ -17,6 +17,8 @@ Rules
    session has a lower priority. Sessions of followers have the highest priority, then sessions with more
    partitions. A client's session replaces only sessions that are older than the eviction time; a follower's
    session also replaces newer sessions of clients.
+7. A session remembers the names of its topic IDs, so that its client can tell a deleted topic from an ID that
+   was never known.
 """
 
 from __future__ import annotations
@@ -62,6 +64,7 @@ class FetchTarget:
         "last_fetched_epoch",
         "log_start_offset",
         "max_bytes",
+        "name",
         "partition",
         "replica",
         "sent_high_watermark",
@@ -80,6 +83,8 @@ class FetchTarget:
         log_start_offset: int = -1,
     ) -> None:
         self.topic = topic
+        self.name: str | None = None
+        """The name that belonged to the topic ID in the last request, also after the topic's deletion."""
         self.partition = partition
         self.fetch_offset = fetch_offset
         self.max_bytes = max_bytes
@@ -283,6 +288,7 @@ class FetchSessionCache:
                 target.sent_high_watermark = old.sent_high_watermark
                 target.sent_log_start_offset = old.sent_log_start_offset
                 target.replica = old.replica
+                target.name = old.name
             known[target.key] = target
         for key in forgotten:
             known.pop(key, None)

@@ -237,6 +237,102 @@ def test_a_fetch_overtaken_by_a_later_fetch_of_its_session_gets_kafkas_error(pai
             connection.close()
 
 
+def delete(pair: Pair, topic: str) -> None:
+    for answer in pair.both(ApiKey.DELETE_TOPICS, 5, {"topic_names": [topic], "timeout_ms": 15_000}):
+        assert answer["responses"][0]["error_code"] == 0, answer
+    pair.await_topic(topic, 3)
+
+
+def recreate(pair: Pair, topic: str) -> None:
+    wanted = {"name": topic, "num_partitions": 1, "replication_factor": 1}
+    request = {"topics": [wanted], "timeout_ms": 15_000}
+    waiting = dict(pair.sides)
+
+    def created() -> bool:
+        for side, connection in dict(waiting).items():
+            code = connection.ask(ApiKey.CREATE_TOPICS, 4, request)["topics"][0]["error_code"]
+            # Apache Kafka may still be deleting the topic's log.
+            assert code in (0, 36)
+            if code == 0:
+                del waiting[side]
+        return not waiting
+
+    wait_until(created, 10, f"creation of {topic}")
+    pair.await_topic(topic, 0)
+
+
+def error_codes(answer: Plain) -> list[int]:
+    return [part["error_code"] for topic in answer["responses"] for part in topic["partitions"]]
+
+
+def by_id(pair: Pair, topics: list[str], **more: Any) -> Callable[[str], Plain]:
+    """Return a fetch of partition 0 of each topic, by topic ID."""
+    ids = {topic: pair.ids(topic) for topic in topics}
+
+    def request(side: str) -> Plain:
+        wanted = [{**fetch_request(topic, 0)["topics"][0], "topic_id": ids[topic][side]} for topic in topics]
+        return {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 24, "topics": wanted, **more}
+
+    return request
+
+
+def test_a_session_distinguishes_deleted_and_recreated_topics_from_unknown_ids(pair: Pair) -> None:
+    kept, deleted = pair.topic(), pair.topic()
+    request = by_id(pair, [kept, deleted], session_epoch=0)
+    session = Sessions(pair, pair.both(ApiKey.FETCH, 15, request), version=15)
+    delete(pair, deleted)
+    assert error_codes(session.same([])) == [3]
+    assert error_codes(pair.same(ApiKey.FETCH, request, (15,))) == [0, 100]
+    recreate(pair, deleted)
+
+    def recreated() -> bool:
+        # With ZooKeeper, the metadata shows the new topic before its leader serves it.
+        answers = pair.both(ApiKey.FETCH, 15, session.request([]))
+        return all(error_codes(answer) == [103] for answer in answers)
+
+    wait_until(recreated, 10, "INCONSISTENT_TOPIC_ID")
+    session.same([])
+
+
+@pytest.mark.parametrize("version", [11, 15])
+def test_a_consumer_waits_for_records_although_another_topic_does_not_exist(pair: Pair, version: int) -> None:
+    """Otherwise, a consumer of a deleted topic would fetch without a pause."""
+    kept, deleted = pair.topic(), pair.topic()
+    request = by_id(pair, [kept, deleted], max_wait_ms=60_000, min_bytes=1)
+    delete(pair, deleted)
+    for side, connection in pair.sides.items():
+        connection.begin(ApiKey.FETCH, version, request(side))
+    assert all(connection.hears_nothing() for connection in pair.sides.values())
+    others = Pair(*pair.addresses)
+    fill(others, kept, batch(1))
+    others.close()
+    for connection in pair.sides.values():
+        answer = connection.finish(ApiKey.FETCH, version)
+        assert error_codes(answer) == [0, 3 if version == 11 else 100]
+        assert partition_of(answer)["high_watermark"] == 1
+
+
+def test_a_consumer_is_notified_at_once_if_no_topic_exists(pair: Pair) -> None:
+    topics = [pair.topic(), pair.topic()]
+    request = by_id(pair, topics, max_wait_ms=60_000, min_bytes=1)
+    for topic in topics:
+        delete(pair, topic)
+    assert error_codes(pair.same(ApiKey.FETCH, request, (15,))) == [100, 100]
+
+
+def test_a_waiting_consumer_is_notified_at_once_if_a_topic_is_deleted(pair: Pair) -> None:
+    kept, deleted = pair.topic(), pair.topic()
+    request = by_id(pair, [kept, deleted], max_wait_ms=60_000, min_bytes=1)
+    for side, connection in pair.sides.items():
+        connection.begin(ApiKey.FETCH, 15, request(side))
+    assert all(connection.hears_nothing() for connection in pair.sides.values())
+    others = Pair(*pair.addresses)
+    delete(others, deleted)
+    others.close()
+    answers = [connection.finish(ApiKey.FETCH, 15) for connection in pair.sides.values()]
+    assert [error_codes(answer) for answer in answers] == [[0, 3], [0, 3]]
+
+
 @pytest.fixture
 def small_pair(start_broker: StartBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Brokers whose cache holds eight sessions."""
