@@ -4,7 +4,9 @@ no record is read again after it was committed, and none is missed.
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,8 @@ from tests.support import campaign
 from tests.support.process import wait_until
 from tests.support.servers import run_kafka_compat
 
+MOVES = 3
+"""Moves in each direction."""
 PARTITIONS = 20
 
 
@@ -32,41 +36,27 @@ def test_a_group_moves_between_protocols_during_a_rolling_restart(tmp_path: Path
             address, tmp_path / "group", members=10, partitions=PARTITIONS, is_static=is_static
         ) as group:
             group.start_all(CLASSIC)
-            restarts = _Restarts(cluster)
-            restarts.start()
-            try:
-                while restarts.is_alive():
-                    group.move_to(CONSUMER)
-                    group.move_to(CLASSIC)
-            finally:
-                restarts.join()
-            assert restarts.problem is None
+            for protocol in (CONSUMER, CLASSIC) * MOVES:
+                with _rolling_restart(cluster):
+                    group.move_to(protocol)
             history = group.finish()
-    print(f"{restarts.count} restarts: {history.summary()}")
+    print(history.summary())
     assert not history.findings
 
 
-class _Restarts(threading.Thread):
-    """Restarts all brokers one after another, twice."""
+@contextmanager
+def _rolling_restart(cluster: FaultCluster) -> Iterator[None]:
+    """Restart the brokers one after another during the block."""
 
-    def __init__(self, cluster: FaultCluster) -> None:
-        super().__init__(name="restarts")
-        self.count = 0
-        self.problem: BaseException | None = None
-        self._cluster = cluster
+    def restart() -> None:
+        for broker_id in BROKER_IDS:
+            cluster.brokers[broker_id].process.stop(60)
+            cluster.start(broker_id)
+            wait_until(lambda: cluster.registered() == set(BROKER_IDS), 30, "registration of all brokers")
+            cluster.wait_in_sync(TOPIC)
+            cluster.wait_in_sync("__consumer_offsets")
 
-    def run(self) -> None:
-        try:
-            for broker_id in (*BROKER_IDS, *BROKER_IDS):
-                self._restart(broker_id)
-                self.count += 1
-        except BaseException as problem:
-            self.problem = problem
-
-    def _restart(self, broker_id: int) -> None:
-        cluster = self._cluster
-        cluster.brokers[broker_id].process.stop(60)
-        cluster.start(broker_id)
-        wait_until(lambda: cluster.registered() == set(BROKER_IDS), 30, "registration of all brokers")
-        cluster.wait_in_sync(TOPIC)
-        cluster.wait_in_sync("__consumer_offsets")
+    with ThreadPoolExecutor(1, "restarts") as pool:
+        restarts = pool.submit(restart)
+        yield
+        restarts.result()

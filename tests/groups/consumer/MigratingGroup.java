@@ -33,7 +33,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * one process, so that the times of their events can be compared.
  *
  * Arguments: bootstrap servers, topic, partitions, members, pause between two records of a partition in ms, heartbeat
- * interval of classic members in ms, "static" or "dynamic", and the file for the events. migrating_group.py describes
+ * interval and session timeout of classic members in ms, "static" or "dynamic", and the file for the events. migrating_group.py describes
  * the commands on standard input and the events.
  */
 public final class MigratingGroup {
@@ -45,6 +45,7 @@ public final class MigratingGroup {
     private final int size;
     private final long pauseMs;
     private final String heartbeatMs;
+    private final String sessionMs;
     private final boolean isStatic;
     private final PrintWriter events;
     private final Map<Integer, Member> members = new ConcurrentHashMap<>();
@@ -58,8 +59,9 @@ public final class MigratingGroup {
         size = Integer.parseInt(arguments[3]);
         pauseMs = Long.parseLong(arguments[4]);
         heartbeatMs = arguments[5];
-        isStatic = arguments[6].equals("static");
-        events = new PrintWriter(new BufferedWriter(new FileWriter(arguments[7])));
+        sessionMs = arguments[6];
+        isStatic = arguments[7].equals("static");
+        events = new PrintWriter(new BufferedWriter(new FileWriter(arguments[8])));
         committed = new AtomicLongArray(partitions);
         ends = new AtomicLongArray(partitions);
     }
@@ -217,6 +219,7 @@ public final class MigratingGroup {
             if (isStatic) settings.put("group.instance.id", "instance-" + number);
             if (protocol.equals("classic")) {
                 settings.put("heartbeat.interval.ms", heartbeatMs);
+                settings.put("session.timeout.ms", sessionMs);
                 settings.put(
                     "partition.assignment.strategy",
                     "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");

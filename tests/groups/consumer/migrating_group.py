@@ -33,7 +33,13 @@ HEARTBEAT_MS = 500
 """The heartbeat interval of members of both protocols, which determines how long a rebalance takes. Kafka's
 defaults are 3 s (classic) and 5 s (consumer).
 """
+SESSION_MS = 6000
+"""The session timeout of members of both protocols. Clients do not repeat a request to leave the group, so a
+member stays in the group for this time if its coordinator was just being restarted.
+"""
 SETTINGS: Mapping[str, str] = {
+    "group.consumer.min.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
     "group.consumer.min.heartbeat.interval.ms": str(HEARTBEAT_MS),
     "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
 }
@@ -62,7 +68,7 @@ class MigratingGroup:
         self.members = range(members)
         self._events = directory / "events"
         self._log = open(directory / "members.log", "wb")  # noqa: SIM115 - closed by `close`
-        numbers = (partitions, members, pause_ms, heartbeat_ms)
+        numbers = (partitions, members, pause_ms, heartbeat_ms, SESSION_MS)
         self._child = subprocess.Popen(
             [
                 *java_command("MigratingGroup", NEWEST_VERSION, (str(_SOURCE),)),
