@@ -29,9 +29,9 @@ from tests.support.kafka_jars import NEWEST_VERSION
 TOPIC = "moving"
 CLASSIC = "classic"
 CONSUMER = "consumer"
-HEARTBEAT_MS = 500
-"""The heartbeat interval of members of both protocols, which determines how long a rebalance takes. Kafka's
-defaults are 3 s (classic) and 5 s (consumer).
+HEARTBEAT_MS = 100
+"""The heartbeat interval of members of both protocols. Kafka's defaults are 3 s (classic) and 5 s (consumer):
+members would wait for their next heartbeat most of the time.
 """
 SESSION_MS = 6000
 """The session timeout of members of both protocols. Clients do not repeat a request to leave the group, so a

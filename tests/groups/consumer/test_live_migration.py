@@ -22,7 +22,8 @@ from tests.support import campaign
 from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server, StartBroker
 
-PAIRS = 5
+PAIRS = 4
+INTERVAL = "group.consumer.assignment.interval.ms"
 
 membership = pytest.mark.parametrize("is_static", [False, True], ids=["dynamic", "static"])
 
@@ -32,7 +33,7 @@ membership = pytest.mark.parametrize("is_static", [False, True], ids=["dynamic",
 def test_a_group_moves_to_the_consumer_protocol_and_back_without_losing_its_position(
     start_broker: StartBroker, tmp_path: Path, is_static: bool
 ) -> None:
-    broker = start_broker(SETTINGS)
+    broker = start_broker({**SETTINGS, INTERVAL: "0"})
     create_topic(broker.address, 8)
     history = migrate_and_return(
         broker.address, tmp_path / "group", members=4, partitions=8, is_static=is_static
@@ -43,20 +44,25 @@ def test_a_group_moves_to_the_consumer_protocol_and_back_without_losing_its_posi
 
 @membership
 @pytest.mark.skipif(not campaign.enabled(), reason="takes ten minutes: with --campaign")
-@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("interval_ms", [0, 1000])
+@pytest.mark.timeout(1800)
 def test_partitions_of_a_migrating_group_pause_no_longer_than_on_apache_kafka(
-    tmp_path: Path, is_static: bool
+    tmp_path: Path, is_static: bool, interval_ms: int
 ) -> None:
-    """Each pair starts with the other broker."""
+    """In every other pair, Apache Kafka is first. With the default interval of 1000 ms, a pause mostly
+    consists of the rest of this interval. The pauses of both brokers then differ by less than they vary, so
+    they are only printed.
+    """
+    settings = {**SETTINGS, INTERVAL: str(interval_ms)}
     ours: list[History] = []
     theirs: list[History] = []
     for number in range(PAIRS):
         directory = tmp_path / str(number)
         sides = [
-            (ours, KafkaCompatBroker(directory / "ours", SETTINGS)),
+            (ours, KafkaCompatBroker(directory / "ours", settings)),
             (
                 theirs,
-                GenuineKafka(directory / "genuine", SETTINGS, version=NEWEST_VERSION, mode="kraft"),
+                GenuineKafka(directory / "genuine", settings, version=NEWEST_VERSION, mode="kraft"),
             ),
         ]
         for histories, server in sides if number % 2 == 0 else reversed(sides):
@@ -66,11 +72,12 @@ def test_partitions_of_a_migrating_group_pause_no_longer_than_on_apache_kafka(
     for protocol in (CONSUMER, CLASSIC):
         mine, other = (_pauses(histories, protocol) for histories in (ours, theirs))
         print(
-            f"to {protocol}, ours/Apache Kafka: median {median(mine):.0f}/{median(other):.0f} ms "
-            f"({median(mine) / median(other):.2f}), worst {max(mine):.0f}/{max(other):.0f} ms "
-            f"({max(mine) / max(other):.2f})"
+            f"to {protocol}, interval {interval_ms} ms, ours/Apache Kafka: "
+            f"median {median(mine):.0f}/{median(other):.0f} ms ({median(mine) / median(other):.2f}), "
+            f"worst {max(mine):.0f}/{max(other):.0f} ms ({max(mine) / max(other):.2f})"
         )
-        assert median(mine) <= median(other)
+        if interval_ms == 0:
+            assert median(mine) <= median(other)
 
 
 def _moved(server: Server, directory: Path, is_static: bool) -> History:
