@@ -139,12 +139,16 @@ def seen(bootstrap: str, address: str) -> dict[str, Any]:
         found["quotas"] = quotas["entries"]
         users = connection.ask(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, {"users": None})
         found["users"] = users["results"]
-    for kind, name in ((ConfigResource.Type.TOPIC, "orders"), (ConfigResource.Type.BROKER, "1")):
+    # A topic's settings include those of the broker that responds, which may be any.
+    for kind, name, sources in (
+        (ConfigResource.Type.TOPIC, "orders", (1,)),
+        (ConfigResource.Type.BROKER, "1", (2, 3)),
+    ):
         (future,) = admin.describe_configs([ConfigResource(kind, name)]).values()
         found[f"settings of {name}"] = sorted(
             (entry.name, entry.value, entry.source)
             for entry in future.result(30).values()
-            if entry.source not in (4, 5)
+            if entry.source in sources
         )
     found["ACLs"] = sorted(str(acl) for acl in admin.describe_acls(_ANY_ACL).result(30))
     reading = {"bootstrap.servers": bootstrap, "group.id": GROUP, "enable.auto.commit": False}
