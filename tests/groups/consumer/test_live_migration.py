@@ -43,7 +43,7 @@ def test_a_group_moves_to_the_consumer_protocol_and_back_without_losing_its_posi
 
 
 @membership
-@pytest.mark.skipif(not campaign.enabled(), reason="takes ten minutes: with --campaign")
+@pytest.mark.skipif(not campaign.enabled(), reason="takes minutes: with --campaign")
 @pytest.mark.parametrize("interval_ms", [0, 1000])
 @pytest.mark.timeout(1800)
 def test_partitions_of_a_migrating_group_pause_no_longer_than_on_apache_kafka(
