@@ -1,6 +1,6 @@
 """The topics of the cluster and the assignors, as consumer groups use them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_compat.groups.consumer.assignors.assignor import Assignment, Assignor, GroupSpec, MemberSpec
@@ -78,7 +78,7 @@ class ClusterTopics:
         for topic in delta.deleted:
             self._hashes.pop(topic.name, None)
 
-    def partition_counts(self, names: "frozenset[str]") -> "dict[UUID, int]":
+    def partition_counts(self, names: Iterable[str]) -> "dict[UUID, int]":
         topics = self._metadata.topics
         return {topics[name].topic_id: len(topics[name].partitions) for name in names if name in topics}
 
@@ -98,12 +98,13 @@ class ServerAssignors:
         members: Mapping[str, Member],
         targets: Mapping[str, Assignment],
         matched: Callable[[str], frozenset[str]],
+        is_homogeneous: bool,
     ) -> "TargetAssignment":
         specs: dict[str, MemberSpec] = {}
-        subscriptions: set[frozenset[str]] = set()
+        subscribed: set[str] = set()
         for member_id, member in members.items():
             names = subscribed_names(member.topic_names, sorted(matched(member.topic_regex)))
-            subscriptions.add(frozenset(names))
+            subscribed.update(names)
             topic_ids = map(self._topics.topic_id, names)
             specs[member_id] = MemberSpec(
                 member.instance_id,
@@ -112,11 +113,8 @@ class ServerAssignors:
                 len(names),
                 targets.get(member_id, {}),
             )
-        has_regexes = any(member.topic_regex for member in members.values())
-        group = GroupSpec(specs, len(subscriptions) < 2 and not has_regexes)
-        steps = self._assignors[assignor].assign(
-            group, self._topics.partition_counts(frozenset().union(*subscriptions))
-        )
+        group = GroupSpec(specs, is_homogeneous)
+        steps = self._assignors[assignor].assign(group, self._topics.partition_counts(subscribed))
         while True:
             try:
                 next(steps)

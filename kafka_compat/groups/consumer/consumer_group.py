@@ -85,9 +85,6 @@ _LATE: Final = {
 }
 """Maps the timers of a member to the reasons for which it is fenced."""
 
-FIRST_EPOCH: Final = 1
-"""The epoch of a new group, before its first member has joined."""
-
 
 class MembersStored(NamedTuple):
     """A write of members, epochs or assignments."""
@@ -158,9 +155,11 @@ class ConsumerGroup:
         updated = self._with_subscription(former, request)
         has_new_topics = self.change_member(former, updated, replaced, records)
         self._resolve_if_due(former, updated, request, now)
-        group_epoch = self.next_epoch(former, updated, has_new_topics, records)
-        target_epoch, target = self.target(group_epoch, former, updated, replaced, now, records)
-        after = self.reconcile(updated, has_new_topics, target_epoch, target, request.owned, records)
+        group_epoch, is_homogeneous = self.next_epoch(former, updated, has_new_topics, records)
+        target_epoch, target = self.target(
+            group_epoch, is_homogeneous, former, updated, replaced, now, records
+        )
+        after = self.reconcile(former, updated, target_epoch, target, request.owned, records)
         self._set_timers(after, after is not updated, now)
         must_tell = request.is_full or after.assigned != former.assigned
         return (
@@ -190,8 +189,8 @@ class ConsumerGroup:
 
     def reconcile(
         self,
+        former: Member,
         updated: Member,
-        has_new_topics: bool,
         target_epoch: int,
         target: "Assignment",
         owned: Owned | None,
@@ -200,6 +199,10 @@ class ConsumerGroup:
         """Return the next state of a member and add its record, or return the same object if it cannot go on.
         `target` is the member's part of the target assignment of `target_epoch`.
         """
+        # A new regular expression counts even before its topics are known.
+        has_new_topics = (
+            updated.topic_names != former.topic_names or updated.topic_regex != former.topic_regex
+        )
 
         def is_owned_by_other(topic_id: "UUID", partition: int) -> bool:
             owner = self.state.owner(topic_id, partition)
@@ -210,8 +213,11 @@ class ConsumerGroup:
 
         if not has_new_topics and updated.is_reconciled_to(target_epoch):
             return updated
-        topic_ids = self._topic_ids(updated)
-        after = reconciled(updated, target_epoch, target, topic_ids, has_new_topics, owned, is_owned_by_other)
+        names = self.state.matched(updated.topic_regex).union(updated.topic_names)
+        topic_ids = {topic_id for topic_id in map(self._topics.topic_id, names) if topic_id is not None}
+        after = reconciled(
+            updated, target_epoch, target, topic_ids, has_new_topics, owned, is_owned_by_other, bool(names)
+        )
         if after is updated or after == updated:
             return updated
         records.append(current_assignment_record(self.group_id, after))
@@ -295,27 +301,27 @@ class ConsumerGroup:
 
     def next_epoch(
         self, former: Member, updated: Member, has_new_topics: bool, records: list[ConsumerRecord]
-    ) -> int:
-        """Return the group epoch after this heartbeat, and add its record if it is a new one."""
+    ) -> tuple[int, bool]:
+        """Return the group epoch after this heartbeat, and whether assignors take the subscriptions of all
+        members as equal. Add the record of a new epoch.
+        """
         state = self.state
         assignor = state.votes.preferred or self.common.limits.assignors[0]
         rises = has_new_topics or self._assignor_after(former, updated) != assignor
-        metadata = state.metadata.current
-        if not rises and not self._must_compare_hash and metadata is not None:
-            return metadata.epoch
+        metadata = state.current_metadata
+        if not rises and not self._must_compare_hash:
+            # As in Kafka, these are the subscriptions before the heartbeat.
+            return metadata.epoch, state.is_homogeneous
+        is_homogeneous = state.is_homogeneous_after(former, updated)
         metadata_hash = self._topics.metadata_hash(sorted(self.state.subscribed_names([former], updated)))
         self._must_compare_hash = False
-        if metadata is None:
-            # The topics of a regular expression are not known yet.
-            epoch = FIRST_EPOCH + 1 if rises or metadata_hash else FIRST_EPOCH
-        elif rises or metadata_hash != metadata.metadata_hash:
-            epoch = metadata.epoch + 1
-        else:
-            return metadata.epoch
-        self._counts.consumer_rebalances += epoch > FIRST_EPOCH
+        if not rises and metadata_hash == metadata.metadata_hash:
+            return metadata.epoch, is_homogeneous
+        epoch = metadata.epoch + 1
+        self._counts.consumer_rebalances += 1
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         self.outbox.note(f"group epoch {epoch} after a heartbeat of member {updated.member_id}")
-        return epoch
+        return epoch, is_homogeneous
 
     def _change_regex(self, former: Member, updated: Member, records: list[ConsumerRecord]) -> bool:
         """Change the regular expression of a member. Return whether its topics are known to be different."""
@@ -366,11 +372,12 @@ class ConsumerGroup:
                 records.append(RegexRecord(self.group_id, regex, ResolvedRegex(topics, version, now.wall_ms)))
                 has_new_topics |= topics != known
             names |= topics
-        metadata = state.metadata.current
-        if metadata is not None:
+        metadata = state.current_metadata
+        if state.exists:
             metadata_hash = self._topics.metadata_hash(sorted(names))
             if has_new_topics or metadata_hash != metadata.metadata_hash:
                 epoch = metadata.epoch + 1
+                self._must_compare_hash = False
                 self._counts.consumer_rebalances += 1
                 records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         if records:
@@ -379,6 +386,7 @@ class ConsumerGroup:
     def target(
         self,
         group_epoch: int,
+        is_homogeneous: bool,
         former: Member,
         member: Member,
         replaced: Member | None,
@@ -390,15 +398,17 @@ class ConsumerGroup:
         known = state.target.current
         due_ms = known.timestamp_ms + self.common.settings(self.group_id).assignment_interval_ms
         if group_epoch <= known.epoch or (known.timestamp_ms and now.wall_ms < due_ms):
-            return max(known.epoch, 0), state.target_of(member.member_id, member.instance_id)
+            return known.epoch, state.target_of(member.member_id, member.instance_id)
         members = state.ordered_members()
         targets = dict(state.targets.current)
         if replaced is not None and replaced.member_id != member.member_id:
             del members[replaced.member_id]
-            targets[member.member_id] = targets.pop(replaced.member_id, {})
+            inherited = targets.pop(replaced.member_id, None)
+            if inherited is not None:
+                targets[member.member_id] = inherited
         members[member.member_id] = member
         computed = self.common.assign(
-            self._assignor_after(former, member), members, targets, self.state.matched
+            self._assignor_after(former, member), members, targets, self.state.matched, is_homogeneous
         )
         for member_id, assignment in computed.items():
             stored = targets.get(member_id)
@@ -412,10 +422,6 @@ class ConsumerGroup:
         votes = self.state.votes
         preferred = votes.preferred_after(former.server_assignor, updated.server_assignor)
         return preferred or self.common.limits.assignors[0]
-
-    def _topic_ids(self, member: Member) -> "set[UUID]":
-        names = self.state.matched(member.topic_regex).union(member.topic_names)
-        return {topic_id for topic_id in map(self._topics.topic_id, names) if topic_id is not None}
 
     def _leave(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, Write]:
         if request.instance_id is None:
