@@ -132,7 +132,9 @@ class Theirs:
         """Yield the keys and values of the group's records in the log."""
         offset = 0
         while True:
-            request = fetch_request(OFFSETS_TOPIC, offset, partition=shard_of(self._group, 50))
+            request = fetch_request(
+                OFFSETS_TOPIC, offset, partition=shard_of(self._group, 50), max_bytes=1 << 24
+            )
             answer = self._connection.ask(ApiKey.FETCH, 12, request)["responses"][0]["partitions"][0]
             assert not answer["error_code"]
             content, position = memoryview(answer["records"] or b""), 0

@@ -93,7 +93,7 @@ class MixedTheirs(Theirs):
         """Return the records of the group in `__consumer_offsets`, by batch."""
         partition = shard_of(self._group, 50)
         while True:
-            request = fetch_request(_OFFSETS_TOPIC, self._next_offset, partition=partition)
+            request = fetch_request(_OFFSETS_TOPIC, self._next_offset, partition=partition, max_bytes=1 << 24)
             found = self._connection.ask(ApiKey.FETCH, 12, request)["responses"][0]["partitions"][0]
             data = memoryview(found["records"] or b"")
             headers, position = read_headers(data), 0
