@@ -50,15 +50,27 @@ class Notices:
         """Process new notifications. `watch` is called when there may be further notifications. After a
         MetadataStoreError, the next call processes the remaining notifications.
         """
-        for name in await self._names(store, watch):
+        names = sorted(await self._names(store, watch))
+        for name in names:
+            if name > self._last:
+                path = f"{self._folder}/{name}"
+                try:
+                    data, _ = await store.get(path)
+                except stores.NoNode:
+                    continue
+                await self._hears(path, data)
+                self._last = name
+        await self._delete_old(store, names)
+
+    async def _delete_old(self, store: MetadataStore, names: Sequence[str]) -> None:
+        """Delete obsolete notifications. Only the oldest ones are read, however many there are."""
+        for name in names:
             path = f"{self._folder}/{name}"
             try:
-                data, stat = await store.get(path)
-                if name > self._last:
-                    await self._hears(path, data)
-                    self._last = name
-                if self._now_ms() - stat.ctime_ms > NOTICE_MAX_AGE_MS:
-                    await store.delete(path)
+                _, stat = await store.get(path)
+                if self._now_ms() - stat.ctime_ms <= NOTICE_MAX_AGE_MS:
+                    return
+                await store.delete(path)
             except stores.NoNode:
                 continue
 

@@ -45,9 +45,15 @@ from kafka_compat.groups.requests import (
 from kafka_compat.groups.settings import GroupSettings
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
+from kafka_compat.metadata.topic_nodes import new_id
 
 if TYPE_CHECKING:
     from kafka_compat.metadata.described import TopicMetadata
+
+
+def random_member_id(prefix: str | None) -> str:
+    """Return a new member ID as Kafka does: with a prefix in a classic group, without in a consumer group."""
+    return new_id() if prefix is None else f"{prefix}-{uuid4()}"
 
 
 class KnownMember(Protocol):
@@ -91,7 +97,7 @@ class GroupCoordinator:
         now_ms: Callable[[], int],
         partition_exists: Callable[[str, int], bool],
         consumer_groups: ConsumerGroups,
-        new_member_id: Callable[[str], str] = lambda prefix: f"{prefix}-{uuid4()}",
+        new_member_id: Callable[[str | None], str] = random_member_id,
     ) -> None:
         self._settings = settings
         self._partition_exists = partition_exists

@@ -115,7 +115,7 @@ class Group:
         group_id: str,
         snapshots: SnapshotRegistry,
         settings: GroupSettings,
-        new_member_id: Callable[[str], str],
+        new_member_id: Callable[[str | None], str],
         consumer_groups: ConsumerGroups,
         counts: GroupCounts,
         now: Now,

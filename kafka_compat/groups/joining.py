@@ -23,7 +23,7 @@ from kafka_compat.groups.timers import Timer, TimerKind
 class Joining:
     """Handler of JoinGroup and LeaveGroup requests for the members of a `Rebalance`."""
 
-    def __init__(self, rebalance: Rebalance, new_member_id: Callable[[str], str]) -> None:
+    def __init__(self, rebalance: Rebalance, new_member_id: Callable[[str | None], str]) -> None:
         self._rebalance = rebalance
         self._roster = rebalance.roster
         self._outbox = rebalance.outbox

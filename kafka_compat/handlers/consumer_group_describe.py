@@ -99,7 +99,7 @@ def _member(ctx: RequestContext, member: "Member", view: "View") -> DescribedMem
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=list(member.topic_names),
-        subscribed_topic_regex=member.topic_regex or None,
+        subscribed_topic_regex=member.topic_regex,
         assignment=_assignment(ctx, held),
         target_assignment=_assignment(ctx, view.targets.get(member.member_id, {})),
         member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,

@@ -31,6 +31,14 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 _FIRST_VERSION_WITH_EPOCHS: Final = 9
 _FIRST_VERSION_WITH_IDS: Final = 10
 
+_NOT_COMMITTED: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
+
 _Order = list[tuple[UUID, str, int]]
 """The partitions of a request: topic ID (version 10 and later), topic name, and partition."""
 
@@ -116,6 +124,8 @@ async def _commit_to_store(ctx: RequestContext, request: OffsetCommitRequest) ->
 
 
 def _response(order: _Order, errors: PartitionErrors) -> Steps[OffsetCommitResponse]:
+    """Return the response. As in Kafka, the partitions that are not passed to the group are the first."""
+    order = sorted(order, key=lambda key: errors[key[1:]] not in _NOT_COMMITTED)
     topics: dict[tuple[UUID, str], OffsetCommitResponseTopic] = {}
     for topic_id, name, partition in order:
         yield None

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 class ClassicMembers:
     """Handler of the classic protocol's requests for a consumer group with members."""
 
-    def __init__(self, group: ConsumerGroup, new_member_id: Callable[[str], str]) -> None:
+    def __init__(self, group: ConsumerGroup, new_member_id: Callable[[str | None], str]) -> None:
         self._group = group
         self._state = group.state
         self._outbox = group.outbox
@@ -60,7 +60,7 @@ class ClassicMembers:
     def join(self, request: Join, waiter: Waiter, now: Now) -> Steps[None]:
         """Process a JoinGroup request, in steps."""
         is_new = request.member_id == UNKNOWN_MEMBER_ID
-        member_id = self._new_member_id(request.client_id) if is_new else request.member_id
+        member_id = self._new_member_id(None) if is_new else request.member_id
         try:
             subscription = self._check_join(request, member_id)
             if is_new and request.requires_known_member_id:
@@ -97,7 +97,7 @@ class ClassicMembers:
         former, replaced = self._joining_member(request, member_id, static, records)
         updated = _with_subscription(former, request, subscription)
         has_new_topics = group.change_member(former, updated, replaced, records)
-        group_epoch = yield from group.next_epoch(former, updated, has_new_topics, records)
+        group_epoch, compared = yield from group.next_epoch(former, updated, has_new_topics, records)
         owned = self._owned(subscription)
         then = None
         if static is not None and group.downgrade.is_due_if_replaced(state, static):
@@ -108,14 +108,14 @@ class ClassicMembers:
                 after = updated
             else:
                 target = state.target_of(updated.member_id, updated.instance_id)
-                after = group.reconcile(updated, has_new_topics, target_epoch, target, owned, records)
+                after = group.reconcile(former, updated, target_epoch, target, owned, records)
             record, then = group.downgrade.convert(state, (), after, reason, now)
             conversion = [*group.tombstones(static.member_id, after.member_id), record]
         else:
             target_epoch, target = yield from group.target(
-                group_epoch, former, updated, replaced, now, records
+                group_epoch, compared, former, updated, replaced, now, records
             )
-            after = group.reconcile(updated, has_new_topics, target_epoch, target, owned, records)
+            after = group.reconcile(former, updated, target_epoch, target, owned, records)
             self._set_timers(after, now)
         if records or conversion:
             self._outbox.write(Write([*records, *conversion], MembersStored(), then=then))

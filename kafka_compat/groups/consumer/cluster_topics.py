@@ -118,6 +118,7 @@ class ServerAssignors:
         members: Mapping[str, Member],
         targets: Mapping[str, Assignment],
         matched: Callable[[str], frozenset[str]],
+        is_homogeneous: bool,
     ) -> "Steps[TargetAssignment]":
         specs: dict[str, MemberSpec] = {}
         known: dict[tuple[tuple[str, ...], str], _Subscription] = {}
@@ -137,9 +138,6 @@ class ServerAssignors:
                     len(subscription.names),
                     targets.get(member_id, {}),
                 )
-        is_homogeneous = len({each.names for each in known.values()}) < 2 and not any(
-            regex for _, regex in known
-        )
         partition_counts: dict[UUID, int] = {}
         for each in known.values():
             partition_counts |= each.partition_counts

@@ -86,9 +86,6 @@ _LATE: Final = {
 }
 """Maps the timers of a member to the reasons for which it is fenced."""
 
-FIRST_EPOCH: Final = 1
-"""The epoch of a new group, before its first member has joined."""
-
 
 class MembersStored(NamedTuple):
     """A write of members, epochs or assignments."""
@@ -161,10 +158,12 @@ class ConsumerGroup:
         has_new_topics = self.change_member(former, updated, replaced, records)
         self._resolve_if_due(former, updated, request, now)
         yield None
-        group_epoch = yield from self.next_epoch(former, updated, has_new_topics, records)
-        target_epoch, target = yield from self.target(group_epoch, former, updated, replaced, now, records)
+        group_epoch, compared = yield from self.next_epoch(former, updated, has_new_topics, records)
+        target_epoch, target = yield from self.target(
+            group_epoch, compared, former, updated, replaced, now, records
+        )
         yield None
-        after = self.reconcile(updated, has_new_topics, target_epoch, target, request.owned, records)
+        after = self.reconcile(former, updated, target_epoch, target, request.owned, records)
         yield None
         self._set_timers(after, after is not updated, now)
         must_tell = request.is_full or after.assigned != former.assigned
@@ -195,8 +194,8 @@ class ConsumerGroup:
 
     def reconcile(
         self,
+        former: Member,
         updated: Member,
-        has_new_topics: bool,
         target_epoch: int,
         target: "Assignment",
         owned: Owned | None,
@@ -205,6 +204,10 @@ class ConsumerGroup:
         """Return the next state of a member and add its record, or return the same object if it cannot go on.
         `target` is the member's part of the target assignment of `target_epoch`.
         """
+        # A new regular expression counts even before its topics are known.
+        has_new_topics = (
+            updated.topic_names != former.topic_names or updated.topic_regex != former.topic_regex
+        )
 
         def is_owned_by_other(topic_id: "UUID", partition: int) -> bool:
             owner = self.state.owner(topic_id, partition)
@@ -215,8 +218,16 @@ class ConsumerGroup:
 
         if not has_new_topics and updated.is_reconciled_to(target_epoch):
             return updated
-        topic_ids = self._topic_ids(updated)
-        after = reconciled(updated, target_epoch, target, topic_ids, has_new_topics, owned, is_owned_by_other)
+        after = reconciled(
+            updated,
+            target_epoch,
+            target,
+            self._topic_ids(updated),
+            has_new_topics,
+            owned,
+            is_owned_by_other,
+            subscribes=bool(updated.topic_names or self.state.matched(updated.topic_regex)),
+        )
         if after is updated or after == updated:
             return updated
         records.append(current_assignment_record(self.group_id, after))
@@ -301,30 +312,28 @@ class ConsumerGroup:
 
     def next_epoch(
         self, former: Member, updated: Member, has_new_topics: bool, records: list[ConsumerRecord]
-    ) -> Steps[int]:
-        """Return the group epoch after this heartbeat, and add its record if it is a new one."""
+    ) -> Steps[tuple[int, bool]]:
+        """Return the group epoch after this heartbeat, and whether the subscriptions have been compared with
+        those before it. Add the record of a new epoch.
+        """
         state = self.state
         assignor = state.votes.preferred or self.common.limits.assignors[0]
         rises = has_new_topics or self._assignor_after(former, updated) != assignor
-        metadata = state.metadata.current
-        if not rises and not self._must_compare_hash and metadata is not None:
-            return metadata.epoch
+        metadata = state.current_metadata
+        if not rises and not self._must_compare_hash:
+            return metadata.epoch, False
         self._must_compare_hash = False
         names = self.state.subscribed_names([former], updated, self._topics.existing)
         yield None
         metadata_hash = self._topics.metadata_hash(names)
         yield None
-        if metadata is None:
-            # The topics of a regular expression are not known yet.
-            epoch = FIRST_EPOCH + 1 if rises or metadata_hash else FIRST_EPOCH
-        elif rises or metadata_hash != metadata.metadata_hash:
-            epoch = metadata.epoch + 1
-        else:
-            return metadata.epoch
-        self._counts.consumer_rebalances += epoch > FIRST_EPOCH
+        if not rises and metadata_hash == metadata.metadata_hash:
+            return metadata.epoch, True
+        epoch = metadata.epoch + 1
+        self._counts.consumer_rebalances += 1
         records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         self.outbox.note(f"group epoch {epoch} after a heartbeat of member {updated.member_id}")
-        return epoch
+        return epoch, True
 
     def _change_regex(self, former: Member, updated: Member, records: list[ConsumerRecord]) -> bool:
         """Change the regular expression of a member. Return whether its topics are known to be different."""
@@ -376,11 +385,12 @@ class ConsumerGroup:
                 has_new_topics |= topics != known
             names |= topics
             yield None
-        metadata = state.metadata.current
-        if metadata is not None:
+        metadata = state.current_metadata
+        if state.exists:
             metadata_hash = self._topics.metadata_hash(names)
             if has_new_topics or metadata_hash != metadata.metadata_hash:
                 epoch = metadata.epoch + 1
+                self._must_compare_hash = False
                 self._counts.consumer_rebalances += 1
                 records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
         if records:
@@ -389,6 +399,7 @@ class ConsumerGroup:
     def target(
         self,
         group_epoch: int,
+        compared: bool,
         former: Member,
         member: Member,
         replaced: Member | None,
@@ -400,16 +411,23 @@ class ConsumerGroup:
         known = state.target.current
         due_ms = known.timestamp_ms + self.common.settings(self.group_id).assignment_interval_ms
         if group_epoch <= known.epoch or (known.timestamp_ms and now.wall_ms < due_ms):
-            return max(known.epoch, 0), state.target_of(member.member_id, member.instance_id)
+            return known.epoch, state.target_of(member.member_id, member.instance_id)
         members = state.ordered_members()
         targets = dict(state.targets.current)
         if replaced is not None and replaced.member_id != member.member_id:
             del members[replaced.member_id]
-            targets[member.member_id] = targets.pop(replaced.member_id, {})
+            inherited = targets.pop(replaced.member_id, None)
+            if inherited is not None:
+                targets[member.member_id] = inherited
         members[member.member_id] = member
+        if compared:
+            is_homogeneous = yield from state.is_homogeneous_after(former, member)
+        else:
+            # As in Kafka, these are the subscriptions before the heartbeat.
+            is_homogeneous = state.is_homogeneous
         yield None
         computed = yield from self.common.assign(
-            self._assignor_after(former, member), members, targets, self.state.matched
+            self._assignor_after(former, member), members, targets, self.state.matched, is_homogeneous
         )
         for some in batched(computed.items()):
             yield None

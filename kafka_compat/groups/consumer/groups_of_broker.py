@@ -49,9 +49,11 @@ class Assign(Protocol):
         members: "Mapping[str, Member]",
         targets: "Mapping[str, Assignment]",
         matched: "Callable[[str], frozenset[str]]",
+        is_homogeneous: bool,
     ) -> "Steps[TargetAssignment]":
         """Compute the target assignment of a group, in steps. Its order is that of the records. `targets` is
-        the former assignment, and `matched` returns the topics that match a regular expression ("": none).
+        the former assignment, `matched` returns the topics that match a regular expression ("": none), and
+        `is_homogeneous` is true if the assignor is to take the subscriptions of all members as equal.
         """
 
 

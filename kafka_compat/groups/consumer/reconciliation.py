@@ -31,18 +31,25 @@ def reconciled(
     has_new_topics: bool,
     owned: Owned | None,
     is_owned_by_other: "Callable[[UUID, int], bool]",
+    subscribes: bool,
 ) -> Member:
     """Return the next state of a member, or the same object if it cannot go on.
 
     `target` is the member's part of the target assignment of `target_epoch`. `has_new_topics` is true if the
     subscription has changed. `owned` is None if the heartbeat does not list the owned partitions.
-    `is_owned_by_other` returns whether another member has a partition.
+    `is_owned_by_other` returns whether another member has a partition. `subscribes` is true if the member
+    subscribes to any topics, including topics that do not exist.
     """
     if member.state is MemberState.UNREVOKED_PARTITIONS:
         if _owns_any(owned, member.pending_revocation):
             return _without_unsubscribed(member, subscribed_topic_ids) if has_new_topics else member
     elif member.is_reconciled_to(target_epoch):
-        return _without_unsubscribed(member, subscribed_topic_ids, owned) if has_new_topics else member
+        if not has_new_topics:
+            return member
+        if not subscribes and not member.assigned:
+            # As in Kafka, a new subscription without topics repeats the epoch.
+            return member.at_epoch(member.epoch)
+        return _without_unsubscribed(member, subscribed_topic_ids, owned)
     return _next(member, target_epoch, target, subscribed_topic_ids, owned, is_owned_by_other)
 
 

@@ -32,9 +32,12 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from kafka_compat.groups.consumer.assignors.assignor import Assignment
+    from kafka_compat.long_work import Steps
 
-NO_EPOCH: Final = -1
-_NO_TARGET: Final = TargetMetadata(NO_EPOCH, 0)
+FIRST_EPOCH: Final = 1
+"""The epoch of a new group and of its target assignment, which has no record."""
+_NO_METADATA: Final = GroupMetadata(FIRST_EPOCH, 0)
+_NO_TARGET: Final = TargetMetadata(FIRST_EPOCH, 0)
 _NO_ASSIGNMENT: Final = CurrentAssignment()
 
 
@@ -75,7 +78,7 @@ class View(NamedTuple):
 
 
 class GroupState:
-    """The stored state of one consumer group. `metadata` is None if no such group is stored."""
+    """The stored state of one consumer group. `metadata` is None in the first epoch."""
 
     def __init__(self, snapshots: SnapshotRegistry) -> None:
         self.metadata: TimelineValue[GroupMetadata | None] = TimelineValue(snapshots, None)
@@ -98,15 +101,21 @@ class GroupState:
         self.classic_members = 0
         self.classic_protocols: Counter[str] = Counter()
         """Number of classic members that support a protocol."""
+        self._is_homogeneous: bool | None = True
+        """None until it is computed again."""
 
     @property
     def exists(self) -> bool:
-        return self.metadata.current is not None
+        return self.metadata.current is not None or bool(self.members.current)
 
     @property
     def epoch(self) -> int:
-        metadata = self.metadata.current
-        return 0 if metadata is None else metadata.epoch
+        return self.current_metadata.epoch
+
+    @property
+    def current_metadata(self) -> GroupMetadata:
+        """The current metadata, or that of the first epoch."""
+        return self.metadata.current or _NO_METADATA
 
     @property
     def current(self) -> View:
@@ -115,12 +124,11 @@ class GroupState:
     @property
     def committed(self) -> View | None:
         """The committed state, or None if no group is committed."""
-        metadata = self.metadata.committed
-        if metadata is None:
+        metadata, members = self.metadata.committed, self.members.committed
+        if metadata is None and not members:
             return None
-        return View(
-            metadata.epoch, self.target.committed.epoch, self.members.committed, self.targets.committed
-        )
+        epoch = (metadata or _NO_METADATA).epoch
+        return View(epoch, self.target.committed.epoch, members, self.targets.committed)
 
     def owner(self, topic_id: "UUID", partition: int) -> str | None:
         """Return the ID of the member that has a partition, or None."""
@@ -174,6 +182,41 @@ class GroupState:
             regexes.add(updated.topic_regex)
         return regexes
 
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether assignors take the subscriptions of all members as equal. As in Kafka, this depends on the
+        topics that matched regular expressions when a member changed for the last time.
+        """
+        if self._is_homogeneous is None:
+            self._is_homogeneous = _is_homogeneous(
+                len(self.members.current), self.regex_subscribers, self.subscribers, self._matched_topics()
+            )
+        return self._is_homogeneous
+
+    def is_homogeneous_after(self, former: Member, updated: Member) -> "Steps[bool]":
+        """Return whether assignors take the subscriptions as equal after the change of a member, in steps."""
+        regexes = self.regex_subscribers.copy()
+        unsubscribed = None
+        if former.topic_regex != updated.topic_regex and former.topic_regex:
+            _add(regexes, former.topic_regex, -1)
+            unsubscribed = None if former.topic_regex in regexes else former.topic_regex
+        if former.topic_regex != updated.topic_regex and updated.topic_regex:
+            _add(regexes, updated.topic_regex, 1)
+        names = self.subscribers.copy()
+        yield None
+        names.subtract(former.topic_names)
+        yield None
+        names.update(updated.topic_names)
+        yield None
+        is_known = updated.member_id in self.members.current or updated.instance_id in self.static_ids
+        count = len(self.members.current) + (not is_known)
+        return _is_homogeneous(count, regexes, names, self._matched_topics(unsubscribed))
+
+    def _matched_topics(self, except_regex: str | None = None) -> Counter[str]:
+        """Return the number of regular expressions that match a topic."""
+        regexes = self.regexes.current.items()
+        return Counter(topic for regex, each in regexes if regex != except_regex for topic in each.topics)
+
     def replay(self, record: ConsumerRecord) -> None:
         """Apply a record of the group."""
         match record:
@@ -208,6 +251,7 @@ class GroupState:
             case TargetMetadataRecord(value=target_metadata):
                 self.target.set(target_metadata or _NO_TARGET)
             case RegexRecord(regex=regex, value=resolved):
+                self._is_homogeneous = self.is_homogeneous
                 if resolved is None:
                     self.regexes.remove(regex)
                 else:
@@ -217,6 +261,7 @@ class GroupState:
                 pass
 
     def _put(self, member_id: str, member: Member | None) -> None:
+        self._is_homogeneous = None
         former = self.members.current.get(member_id)
         self.votes.change(
             None if former is None else former.server_assignor,
@@ -276,6 +321,20 @@ class GroupState:
                     del owners[partition]
             if not owners:
                 self.owners.pop(topic_id, None)
+
+
+def _is_homogeneous(
+    member_count: int, regexes: Counter[str], by_name: Counter[str], by_regex: Counter[str]
+) -> bool:
+    """Return whether Kafka takes the subscriptions of the members as equal: all have the same names, or all
+    have the same regular expression and no names. `by_name` may contain zeros.
+    """
+    if regexes:
+        has_same_regex = list(regexes.values()) == [member_count]
+        return has_same_regex and not any(by_name.values()) and all(count == 1 for count in by_regex.values())
+    return all(count in (0, member_count) for count in by_name.values()) and all(
+        by_name[name] == member_count for name in by_regex
+    )
 
 
 def _add(counts: Counter[str], name: str, change: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kafka_compat.coordination.nodes.following import NOTICE_MAX_AGE_MS, Notices
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
-from kafka_compat.coordination.store.metadata_store import ConnectionLost, Event, MetadataStore
+from kafka_compat.coordination.store.metadata_store import ConnectionLost, Event, MetadataStore, Stat, Watch
 
 FOLDER = "/changes"
 
@@ -98,3 +98,24 @@ async def test_old_notifications_are_delivered_and_then_deleted(store: MetadataS
     await listener.hear(store)
     assert await store.children(FOLDER) == []
     assert listener.heard == other.heard == [b"1", b"2"]
+
+
+async def test_known_notifications_are_not_read_again(
+    store: MetadataStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener = Listener()
+    await tell(store, *(b"%d" % number for number in range(50)))
+    await listener.hear(store)
+    await tell(store, b"new")
+    read: list[str] = []
+    get = store.get
+
+    async def counted(path: str, watch: Watch | None = None) -> tuple[bytes | None, Stat]:
+        read.append(path)
+        return await get(path, watch)
+
+    monkeypatch.setattr(store, "get", counted)
+    await listener.hear(store)
+    assert listener.heard[-1] == b"new"
+    # The new notification, and the oldest one, which may be obsolete.
+    assert len(read) == 2

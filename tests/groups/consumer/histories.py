@@ -45,8 +45,12 @@ SETTINGS = {
 class Theirs:
     """A group on Apache Kafka."""
 
-    def __init__(self, connection: Connection, group: str) -> None:
+    def __init__(self, connection: Connection, group: str, controller: Connection | None = None) -> None:
+        """`connection` is to the coordinator of the group. Topics change at the controller: by default, the
+        same broker.
+        """
         self._connection = connection
+        self._controller = controller or connection
         self._group = group
 
     def wait_ready(self) -> None:
@@ -61,7 +65,7 @@ class Theirs:
         asked = [
             {"name": name, "num_partitions": count, "replication_factor": 1} for name, count in topics.items()
         ]
-        done = self._connection.ask(ApiKey.CREATE_TOPICS, 7, {"topics": asked, "timeout_ms": 30_000})
+        done = self._controller.ask(ApiKey.CREATE_TOPICS, 7, {"topics": asked, "timeout_ms": 30_000})
         assert [topic["error_code"] for topic in done["topics"]] == [0] * len(topics)
         ids = {topic["name"]: topic["topic_id"] for topic in done["topics"]}
         sizes = {ids[name]: size for name, size in topics.items()}
@@ -70,13 +74,13 @@ class Theirs:
 
     def grow(self, topic: str, topic_id: UUID, size: int) -> None:
         grown = {"name": topic, "count": size, "assignments": None}
-        done = self._connection.ask(ApiKey.CREATE_PARTITIONS, 3, {"topics": [grown], "timeout_ms": 30_000})
+        done = self._controller.ask(ApiKey.CREATE_PARTITIONS, 3, {"topics": [grown], "timeout_ms": 30_000})
         assert done["results"][0]["error_code"] == 0, done
         wait_until(lambda: self._known([topic]) == {topic_id: size}, 30, "the new partitions")
 
     def delete(self, topic: str) -> None:
         request = {"topics": [{"name": topic}], "timeout_ms": 30_000}
-        done = self._connection.ask(ApiKey.DELETE_TOPICS, 6, request)
+        done = self._controller.ask(ApiKey.DELETE_TOPICS, 6, request)
         assert done["responses"][0]["error_code"] == 0
         wait_until(lambda: self._known([topic]) == {}, 30, "the deletion of the topic")
 
@@ -128,7 +132,9 @@ class Theirs:
         """Yield the keys and values of the group's records in the log."""
         offset = 0
         while True:
-            request = fetch_request(OFFSETS_TOPIC, offset, partition=shard_of(self._group, 50))
+            request = fetch_request(
+                OFFSETS_TOPIC, offset, partition=shard_of(self._group, 50), max_bytes=1 << 24
+            )
             answer = self._connection.ask(ApiKey.FETCH, 12, request)["responses"][0]["partitions"][0]
             assert not answer["error_code"]
             content, position = memoryview(answer["records"] or b""), 0

@@ -81,6 +81,8 @@ class Player(GroupPlayer):
         self.requests: list[ResolveRegexes] = []
         self._limits: tuple[int, int, str] = (1_000, 1_000, "bidirectional")
         self._created_ids: Counter[str] = Counter()
+        self._joining = ""
+        """The client that sends a JoinGroup request."""
         self._begin()
 
     def _begin(self) -> None:
@@ -92,7 +94,8 @@ class Player(GroupPlayer):
         counts = GroupCounts()
         self.group = Group("g", self.snapshots, settings, self._new_member_id, common, counts, self._now())
 
-    def _new_member_id(self, prefix: str) -> str:
+    def _new_member_id(self, prefix: str | None) -> str:
+        prefix = prefix or self._joining
         self._created_ids[prefix] += 1
         number = self._created_ids[prefix]
         return prefix if number == 1 else f"{prefix}-{number}"
@@ -200,6 +203,7 @@ class Player(GroupPlayer):
             requires_known_member_id=False,
             supports_skipping_assignment=True,
         )
+        self._joining = name
         self._run(result_of(self.group.join(request, name, self._now())))
         self._advance("0")
 

@@ -41,7 +41,7 @@ class GroupSpec(NamedTuple):
 
     members: dict[str, MemberSpec]
     is_homogeneous: bool
-    """Whether all members subscribe to the same topic names, and none to a regular expression."""
+    """Whether the assignor takes the subscriptions of the first member as those of all members."""
 
 
 class PartitionAssignorError(Exception):
