@@ -16,6 +16,7 @@ from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import Commit, OffsetAndMetadata, PartitionErrors, TopicPartition
 from kafka_compat.handlers.authorization import Denied, require
+from kafka_compat.handlers.commit_order import CommittedPartition, in_response_order
 from kafka_compat.handlers.feature_gates import has_level
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.features import GROUP_VERSION
@@ -31,16 +32,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 _FIRST_VERSION_WITH_EPOCHS: Final = 9
 _FIRST_VERSION_WITH_IDS: Final = 10
 
-_NOT_COMMITTED: Final = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    }
-)
-
-_Order = list[tuple[UUID, str, int]]
-"""The partitions of a request: topic ID (version 10 and later), topic name, and partition."""
+_Order = list[CommittedPartition]
 
 
 @handler(0, 10)
@@ -124,10 +116,8 @@ async def _commit_to_store(ctx: RequestContext, request: OffsetCommitRequest) ->
 
 
 def _response(order: _Order, errors: PartitionErrors) -> Steps[OffsetCommitResponse]:
-    """Return the response. As in Kafka, the partitions that are not passed to the group are the first."""
-    order = sorted(order, key=lambda key: errors[key[1:]] not in _NOT_COMMITTED)
     topics: dict[tuple[UUID, str], OffsetCommitResponseTopic] = {}
-    for topic_id, name, partition in order:
+    for topic_id, name, partition in (yield from in_response_order(order, errors)):
         yield None
         topic = topics.get((topic_id, name))
         if topic is None:

@@ -17,6 +17,7 @@ from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import Commit, OffsetAndMetadata
 from kafka_compat.handlers.authorization import Denied, require
+from kafka_compat.handlers.commit_order import CommittedPartition, in_response_order
 from kafka_compat.handlers.feature_gates import has_level
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.features import GROUP_VERSION
@@ -40,7 +41,7 @@ _FIRST_VERSION_THAT_ADDS = 5
 _FIRST_VERSION_WITH_IDS = 6
 _FIRST_VERSION_WITH_EPOCHS = 6
 
-_Order = dict[tuple[UUID, str, int], None]
+_Order = dict[CommittedPartition, None]
 """The partitions of a request: topic ID (version 6 and later), topic name, and partition."""
 _VERIFICATION_ERRORS: Final = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -166,7 +167,7 @@ def _verify(ctx: RequestContext, request: TxnOffsetCommitRequest) -> Verificatio
 
 def _response(ctx: RequestContext, order: _Order, errors: PartitionErrors) -> Steps[TxnOffsetCommitResponse]:
     topics: dict[tuple[UUID, str], TxnOffsetCommitResponseTopic] = {}
-    for topic_id, name, partition in order:
+    for topic_id, name, partition in (yield from in_response_order(order, errors)):
         yield None
         error = errors[name, partition]
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.api_version < _FIRST_VERSION_WITH_LOADING:
