@@ -253,20 +253,24 @@ class GroupCoordinator:
         """Resolve the regular expressions of a consumer group in the background."""
         topics = self._consumer_groups.topics
 
-        def store(found: dict[str, frozenset[str]], version: int) -> None:
-            if self._running.get(running.key) is running:
-                self._long_events.process(
-                    running,
-                    lambda: running.machine.regexes_resolved(found, version, self._now()),
-                    lambda: store(found, version),
-                    lambda: None,
-                )
-
         def resolving() -> Iterator[int]:
             version = topics.version
-            store((yield from resolved(request, topics.names)), version)
+            found = yield from resolved(request, topics.names)
+            self._store_topics(running, found, version)
 
         self._runtime.run_cooperatively(resolving())
+
+    def _store_topics(
+        self, running: RunningMachine[Group], found: dict[str, frozenset[str]], version: int
+    ) -> None:
+        """Store the topics that match regular expressions, unless this broker has lost the group."""
+        if self._running.get(running.key) is running:
+            self._long_events.process(
+                running,
+                lambda: running.machine.regexes_resolved(found, version, self._now()),
+                lambda: self._store_topics(running, found, version),
+                lambda: None,
+            )
 
     def describe_consumer_group(self, group_id: str) -> tuple[ErrorCode, View | None]:
         """Return an error code, and the committed state of a consumer group if there is no error."""
@@ -500,18 +504,18 @@ class GroupCoordinator:
             if len(errors) == len(waiting):
                 respond({group_id: errors[group_id] for group_id in waiting})
 
-        def delete(group_id: str) -> None:
-            error = self._refusal(group_id, empty_id_allowed=True)
-            running = self._running.get(group_id)
-            if error or running is None:
-                answer(group_id, error or ErrorCode.GROUP_ID_NOT_FOUND)
-            elif not self._long_events.waits(running, partial(delete, group_id)):
-                self._runtime.carry_out(running, running.machine.delete(partial(answer, group_id)))
-
         if not waiting:
             respond({})
         for group_id in waiting:
-            delete(group_id)
+            self._delete_group(group_id, partial(answer, group_id))
+
+    def _delete_group(self, group_id: str, respond: Callable[[ErrorCode], None]) -> None:
+        error = self._refusal(group_id, empty_id_allowed=True)
+        running = self._running.get(group_id)
+        if error or running is None:
+            respond(error or ErrorCode.GROUP_ID_NOT_FOUND)
+        elif not self._long_events.waits(running, lambda: self._delete_group(group_id, respond)):
+            self._runtime.carry_out(running, running.machine.delete(respond))
 
     def _find(self, group_id: str, missing: ErrorCode) -> tuple[RunningMachine[Group] | None, ErrorCode]:
         """Return a group and NONE, or None and an error code, which is `missing` if the group is unknown."""

@@ -249,13 +249,13 @@ class CommitWatch(threading.Thread):
         self.join(30)
 
     def _look(self, group: str, reader: Any) -> None:
-        from confluent_kafka import TopicPartition
+        from confluent_kafka import OFFSET_INVALID, TopicPartition
 
         wanted = [TopicPartition(self._topic, partition) for partition in range(self._partitions)]
         found = {item.partition: item.offset for item in reader.committed(wanted, timeout=5)}
         self.looks += 1
         for partition, offset in found.items():
-            before = self.latest.get((group, partition), -1)
+            before = self.latest.get((group, partition), OFFSET_INVALID)
             if offset < before:
                 self.went_back.append(f"{group}-{partition}: {before} to {offset}")
             self.latest[group, partition] = offset
