@@ -11,6 +11,7 @@ from kafka_compat.security.oauth.tokens import EXPIRES_MS_MAX, AccessToken, Inva
 _VALIDATOR: Final = "unsecuredValidator"
 _LOGIN: Final = "unsecuredLogin"
 _SCOPE_ITEM: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+_JSON_WHITESPACE: Final = " \t\r\n"
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
@@ -86,7 +87,10 @@ def _json(part: str) -> dict[str, Any]:
     if _BASE64.fullmatch(part) is None:
         raise InvalidToken("malformed Base64 URL encoded value")
     try:
-        found = json.loads(base64.b64decode(part + "=" * (-len(part) % 4), validate=True))
+        content = base64.b64decode(part + "=" * (-len(part) % 4), validate=True)
+        text = content.decode(json.detect_encoding(content), "surrogatepass")
+        # As in Kafka, anything may follow the JSON value.
+        found, _ = json.JSONDecoder().raw_decode(text.lstrip(_JSON_WHITESPACE))
     except (ValueError, RecursionError):
         raise InvalidToken("malformed JSON") from None
     if not isinstance(found, dict):

@@ -182,6 +182,7 @@ def test_unsecured_tokens_are_accepted_as_in_kafka(
         max_size=6,
     )
 )
+@example([part({"alg": "none"}), part({"alg": "none"}), ".", _GOOD.split(".")[1], "."])
 def test_invalid_unsecured_tokens_are_rejected_as_in_kafka(oracle: SaslOracle, parts: list[str]) -> None:
     _unsecured(oracle, {}, _token("".join(parts)), b"\x01")
 
