@@ -161,20 +161,30 @@ def uuid_order(uuids: Sequence[UUID], capacity: int = DEFAULT_CAPACITY) -> list[
 
 def int_order(numbers: Sequence[int], capacity: int) -> list[int]:
     """Return different numbers ≥ 0 in the order of a HashSet to which they are added one after another."""
-    if len(numbers) < 2:
-        return list(numbers)
-    bin_count = table_capacity(capacity)
-    lowest, highest = min(numbers), max(numbers)
-    if highest < _SMALL_HASH and highest - lowest < bin_count * _LONG_BIN:
-        # No bin becomes too long, even before the table grows.
-        while len(numbers) > bin_count * 3 // 4:
-            bin_count *= 2
-        bins = [number & (bin_count - 1) for number in numbers]
-        return [numbers[position] for position in sorted(range(len(numbers)), key=bins.__getitem__)]
+    ordered = short_bins_order(numbers, capacity)
+    if ordered is not None:
+        return ordered
     table = HashTable(capacity)
     for number in numbers:
         table.put(number, number)
     return table.ordered_keys()
+
+
+def short_bins_order(numbers: Sequence[int], capacity: int) -> list[int] | None:
+    """Do the same as int_order, or return None if a bin becomes too long. Otherwise, the order stays the same
+    when numbers are removed.
+    """
+    if len(numbers) < 2:
+        return list(numbers)
+    bin_count = table_capacity(capacity)
+    lowest, highest = min(numbers), max(numbers)
+    if highest >= _SMALL_HASH or highest - lowest >= bin_count * _LONG_BIN:
+        return _bin_order(numbers, list(numbers), capacity)
+    # No bin becomes too long, even before the table grows.
+    while len(numbers) > bin_count * 3 // 4:
+        bin_count *= 2
+    bins = [number & (bin_count - 1) for number in numbers]
+    return [numbers[position] for position in sorted(range(len(numbers)), key=bins.__getitem__)]
 
 
 def _bin_order(keys: Sequence[T], hashes: list[int], capacity: int) -> list[T] | None:

@@ -13,6 +13,7 @@ from kafka_compat.groups.consumer.java_order import (
     HashTable,
     copy_capacity,
     int_order,
+    short_bins_order,
     uuid_hash,
     uuid_key,
     uuid_order,
@@ -66,6 +67,13 @@ class AssignmentChanges:
             if min(changes) >= 0 and min(changes) >> _PARTITION_BITS == max(changes) >> _PARTITION_BITS:
                 partitions = [change & _PARTITION_MASK for change in changes]
                 return {self._topic_ids[topic]: tuple(int_order(partitions, self._set_capacities[topic]))}
+        if len(current) == 1 and not dropped and max(changes) < 0:
+            ((topic_id, partitions),) = current.items()
+            ordered = short_bins_order(partitions, copy_capacity(len(partitions)))
+            if ordered is not None:
+                removed = {~change & _PARTITION_MASK for change in changes}
+                left = tuple([partition for partition in ordered if partition not in removed])
+                return {topic_id: left} if left else {}
         by_key: dict[int, UUID] = {}
         topics = HashTable(len(current))
         untouched: dict[int, tuple[int, ...]] = {}
