@@ -68,8 +68,8 @@ class AssignmentChanges:
                 partitions = [change & _PARTITION_MASK for change in changes]
                 return {self._topic_ids[topic]: tuple(int_order(partitions, self._set_capacities[topic]))}
         if len(current) == 1 and not dropped and max(changes) < 0:
-            ((topic_id, partitions),) = current.items()
-            ordered = short_bins_order(partitions, copy_capacity(len(partitions)))
+            ((topic_id, stored),) = current.items()
+            ordered = short_bins_order(stored, copy_capacity(len(stored)))
             if ordered is not None:
                 removed = {~change & _PARTITION_MASK for change in changes}
                 left = tuple([partition for partition in ordered if partition not in removed])
