@@ -7,6 +7,7 @@ import java.io.PrintWriter;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -194,12 +195,13 @@ public final class MigratingGroup {
         }
     }
 
-    /** A member that commits after each poll. */
+    /** A member that commits after each poll. A rejected commit is repeated while it has the partitions. */
     private final class Member extends Thread implements ConsumerRebalanceListener {
         private final int number;
         private final String protocol;
         private volatile boolean ended = false;
         volatile Set<Integer> assigned = Collections.emptySet();
+        private final Map<TopicPartition, OffsetAndMetadata> uncommitted = new HashMap<>();
 
         Member(int number, String protocol) {
             super("member " + number);
@@ -253,14 +255,16 @@ public final class MigratingGroup {
             Set<Integer> current = new HashSet<>();
             for (TopicPartition partition : consumer.assignment()) current.add(partition.partition());
             assigned = current;
-            if (records.isEmpty()) return;
-            Map<TopicPartition, OffsetAndMetadata> offsets = records.nextOffsets();
+            uncommitted.putAll(records.nextOffsets());
+            if (uncommitted.isEmpty()) return;
+            Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>(uncommitted);
             try {
                 consumer.commitSync(offsets);
             } catch (CommitFailedException | RebalanceInProgressException rejected) {
                 event("rejected " + number + " " + rejected.getClass().getSimpleName());
                 return;
             }
+            uncommitted.clear();
             StringBuilder stored = new StringBuilder("committed " + number);
             offsets.forEach((partition, offset) -> {
                 stored.append(" " + partition.partition() + ":" + offset.offset());
@@ -282,11 +286,13 @@ public final class MigratingGroup {
 
         @Override
         public void onPartitionsRevoked(Collection<TopicPartition> revoked) {
+            uncommitted.keySet().removeAll(revoked);
             log("revoked", revoked);
         }
 
         @Override
         public void onPartitionsLost(Collection<TopicPartition> lost) {
+            uncommitted.keySet().removeAll(lost);
             log("lost", lost);
         }
 
