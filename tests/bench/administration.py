@@ -25,12 +25,8 @@ sends its requests over a plain socket, and CPU times are the broker's user and 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.add_partitions_to_txn import (
@@ -56,12 +52,10 @@ from kafka_compat.protocol.messages.produce import (
     TopicProduceData,
 )
 from tests.bench import growth_client as client
-from tests.bench import sides
+from tests.bench import in_pairs
 from tests.bench.growth_client import Wire, decoded, frame
 from tests.bench.progress import Progress
-from tests.bench.report import Pairs, as_json, table
 from tests.bench.sides import Side
-from tests.support.servers import PROJECT
 
 PARTITIONS_PER_TOPIC = 10
 TOPICS_PER_REQUEST = 500
@@ -340,44 +334,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--partitions", type=int, default=10_000)
-    parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="print only this one")
-    parser.add_argument("--compiled", action="store_true", help="with the compiled form (scripts/compile)")
-    parser.add_argument("--before", type=Path, metavar="CHECKOUT", help="another checkout in Kafka's place")
-    parser.add_argument("--directory", type=Path, help="parent of the data directories (default: /tmp)")
-    parser.add_argument("--json", action="store_true")
+    in_pairs.add_arguments(parser)
     arguments = parser.parse_args(argv)
-    makers: tuple[Callable[[Path], Side], Callable[[Path], Side]] = (
-        lambda folder: sides.ours(folder, compiled=arguments.compiled),
-        lambda folder: (
-            sides.genuine(folder, "kraft")
-            if arguments.before is None
-            else sides.before(folder, arguments.before.resolve(), compiled=arguments.compiled)
-        ),
+    in_pairs.compare(
+        arguments,
+        lambda side, progress: run(side, arguments.partitions, arguments.only, progress),
+        version="3.9.1",
+        steps=STEPS,
+        columns=COLUMNS,
+        title=f"Administration, {arguments.partitions} partitions",
     )
-    if not arguments.compiled:
-        for checkout in (PROJECT, arguments.before):
-            if checkout is not None:
-                sides.compile_sources(checkout)
-    results: dict[str, Pairs] = {}
-    progress = Progress(2 * arguments.pairs * STEPS)
-    with tempfile.TemporaryDirectory(prefix="kafka-compat-admin-", dir=arguments.directory) as parent:
-        for pair in range(arguments.pairs):
-            found: dict[int, dict[str, dict[str, float]]] = {}
-            for position in (0, 1) if pair % 2 == 0 else (1, 0):
-                folder = Path(parent) / f"{pair}-{position}"
-                found[position] = run(
-                    makers[position](folder), arguments.partitions, arguments.only, progress
-                )
-                sides.remove(folder)
-            for name, figures in found[0].items():
-                results.setdefault(name, Pairs()).add(figures, found[1][name])
-    progress.close()
-    if arguments.json:
-        print(json.dumps(as_json(results), indent=1))
-    else:
-        print(table(results, COLUMNS, f"Administration, {arguments.partitions} partitions"))
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

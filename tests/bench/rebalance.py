@@ -22,15 +22,11 @@ so that the JVM has compiled its code.
 from __future__ import annotations
 
 import argparse
-import json
 import selectors
 import socket
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from pathlib import Path
 from uuid import UUID, uuid4
 
 from kafka_compat.protocol.api_keys import ApiKey
@@ -49,12 +45,10 @@ from kafka_compat.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from tests.bench import growth_client as client
-from tests.bench import sides
+from tests.bench import in_pairs
 from tests.bench.growth_client import Wire, decoded, frame
 from tests.bench.progress import Progress
-from tests.bench.report import Pairs, as_json, table
 from tests.bench.sides import Side
-from tests.support.servers import PROJECT
 
 FLEXIBLE_HEADER_BYTES = 5
 REBALANCE_TIMEOUT_MS = 300_000
@@ -295,12 +289,11 @@ class Groups:
                 self._beat(each, epochs, owned)
         longest_joining_ms = bystander.take_longest_ms()
         cpu_before_s = self._side.cpu_seconds()
-        frames = [heartbeat("idle", each, epochs[each]) for each in ids]
         began_s, sent = time.monotonic(), 0
         while (elapsed_s := time.monotonic() - began_s) < IDLE_S:
-            due = int(elapsed_s / HEARTBEAT_S * len(frames)) - sent
+            due = int(elapsed_s / HEARTBEAT_S * len(ids)) - sent
             for _ in range(due):
-                answered(self._wire.ask(frames[sent % len(frames)]))
+                self._beat(ids[sent % len(ids)], epochs, owned)
                 sent += 1
             time.sleep(0.001)  # the members are idle
         figures = {
@@ -323,6 +316,7 @@ class Groups:
 
 def run(side: Side, arguments: argparse.Namespace, progress: Progress) -> dict[str, dict[str, float]]:
     """Start a side, and return the figures of all measurements."""
+    progress.step("start")
     side.start()
     groups = Groups(side, arguments.members, arguments.partitions, arguments.idle)
     try:
@@ -342,49 +336,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--members", type=int, default=100)
     parser.add_argument("--partitions", type=int, default=1_000)
     parser.add_argument("--idle", type=int, default=10_000, help="number of idle members (0: none)")
-    parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--compiled", action="store_true", help="with the compiled form (scripts/compile)")
-    parser.add_argument("--before", type=Path, metavar="CHECKOUT", help="another checkout in Kafka's place")
-    parser.add_argument("--directory", type=Path, help="parent of the data directories (default: /tmp)")
-    parser.add_argument("--json", action="store_true")
+    in_pairs.add_arguments(parser)
     arguments = parser.parse_args(argv)
-
-    def ours(folder: Path) -> Side:
-        return sides.ours(folder, compiled=arguments.compiled)
-
-    def other(folder: Path) -> Side:
-        if arguments.before is None:
-            return sides.genuine(folder, "kraft", version="4.4.0")
-        return sides.before(folder, arguments.before.resolve(), compiled=arguments.compiled)
-
-    if not arguments.compiled:
-        for checkout in (PROJECT, arguments.before):
-            if checkout is not None:
-                sides.compile_sources(checkout)
-    results: dict[str, Pairs] = {}
-    progress = Progress(2 * arguments.pairs * STEPS)
-    with tempfile.TemporaryDirectory(prefix="kafka-compat-rebalance-", dir=arguments.directory) as parent:
-        for pair in range(arguments.pairs):
-            found: dict[int, dict[str, dict[str, float]]] = {}
-            for position in (0, 1) if pair % 2 == 0 else (1, 0):
-                folder = Path(parent) / f"{pair}-{position}"
-                progress.step("start")
-                found[position] = run((ours, other)[position](folder), arguments, progress)
-                sides.remove(folder)
-            for name, figures in found[0].items():
-                results.setdefault(name, Pairs()).add(figures, found[1][name])
-    progress.close()
-    if arguments.json:
-        print(json.dumps(as_json(results), indent=1))
-    else:
-        print(
-            table(
-                results,
-                COLUMNS,
-                f"Consumer groups: {arguments.members} members, {arguments.partitions} partitions",
-            )
-        )
-    sys.stdout.flush()
+    in_pairs.compare(
+        arguments,
+        lambda side, progress: run(side, arguments, progress),
+        version="4.4.0",
+        steps=STEPS,
+        columns=COLUMNS,
+        title=f"Consumer groups: {arguments.members} members, {arguments.partitions} partitions",
+    )
 
 
 if __name__ == "__main__":
