@@ -110,3 +110,15 @@ def pour_on_many(port: int, connections: int, frames: Sequence[bytes], seconds: 
     finally:
         for connection in opened:
             connection.close()
+
+
+def joining(group: str, metadata: bytes) -> Plain:
+    """Return the JoinGroup request of a new member of a classic group."""
+    return {
+        "group_id": group,
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 10_000,
+        "member_id": "",
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": memoryview(metadata)}],
+    }

@@ -12,7 +12,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Connection, Plain
 from tests.hostile.attacks import MANY, MIB, Attack, Strike, fresh, names, single
-from tests.hostile.client import ask, connect, pour, request, take_answer
+from tests.hostile.client import ask, connect, joining, pour, request, take_answer
 from tests.support.process import wait_until
 
 LIVE_MEMBERS = 10_000
@@ -202,15 +202,7 @@ def _long_member_ids(port: int) -> Strike:
 def _upgraded_crowd(port: int) -> Strike:
     """A classic group of 500 members, which a member of the consumer protocol converts."""
     group = fresh("upgraded")
-    joined = {
-        "group_id": group,
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 10_000,
-        "member_id": "",
-        "protocol_type": "consumer",
-        "protocols": [{"name": "range", "metadata": memoryview(bytes(10))}],
-    }
-    frame = request(ApiKey.JOIN_GROUP, 3, joined)
+    frame = request(ApiKey.JOIN_GROUP, 3, joining(group, bytes(10)))
     last = heartbeat(group, "m", subscribed_topic_names=["absent"])
 
     def strike() -> None:

@@ -21,7 +21,16 @@ from tests.hostile.attacks import (
     header,
     names,
 )
-from tests.hostile.client import ask, connect, open_and_send, pour, pour_on_many, request, take_answer
+from tests.hostile.client import (
+    ask,
+    connect,
+    joining,
+    open_and_send,
+    pour,
+    pour_on_many,
+    request,
+    take_answer,
+)
 
 
 def _announce(connections: int, size: int, sent: bytes, everyday: bool = False) -> Attack:
@@ -125,27 +134,12 @@ def _poured_each(name: str, key: ApiKey, version: int, fields: Callable[[int], P
 
 def _many_members(port: int) -> Strike:
     group = fresh("crowd")
-    joined = {
-        "group_id": group,
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 10_000,
-        "member_id": "",
-        "protocol_type": "consumer",
-        "protocols": [{"name": "range", "metadata": memoryview(b"x" * 100)}],
-    }
-    frames = [request(ApiKey.JOIN_GROUP, 3, joined)] * 10
+    frames = [request(ApiKey.JOIN_GROUP, 3, joining(group, b"x" * 100))] * 10
     return lambda: pour_on_many(port, 300, frames)
 
 
 def _join(number: int) -> Plain:
-    return {
-        "group_id": f"group-{number}",
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 10_000,
-        "member_id": "",
-        "protocol_type": "consumer",
-        "protocols": [{"name": "range", "metadata": memoryview(b"x")}],
-    }
+    return joining(f"group-{number}", b"x")
 
 
 FLOODS = (

@@ -89,6 +89,18 @@ def victims(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victims]:
     victims.end()
 
 
+def _check(
+    attack: Attack, broker: KafkaCompatBroker, stall_ms: float, allowed_ms: float, beside: str = ""
+) -> None:
+    """Check the effects of an attack, and print them."""
+    peak = _peak_bytes(broker)
+    print(f"{attack.name}: worst stall {stall_ms:.0f} ms{beside}, memory up to {peak // 1_000_000} MB")
+    assert broker.running
+    assert stall_ms <= allowed_ms
+    assert peak <= MEMORY_BYTES_MAX
+    assert "Traceback" not in broker.log.read_text(errors="replace")
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("attack", _CHOSEN, ids=lambda attack: attack.name)
 def test_other_clients_are_served_during_an_attack(
@@ -103,12 +115,7 @@ def test_other_clients_are_served_during_an_attack(
         genuine_ms = victims.stall_ms(attack)
         allowed_ms = max(allowed_ms, genuine_ms)
         beside = f", genuine's {genuine_ms:.0f} ms"
-    peak = _peak_bytes(broker)
-    print(f"{attack.name}: worst stall {stall_ms:.0f} ms{beside}, memory up to {peak // 1_000_000} MB")
-    assert broker.running
-    assert stall_ms <= allowed_ms
-    assert peak <= MEMORY_BYTES_MAX
-    assert "Traceback" not in broker.log.read_text(errors="replace")
+    _check(attack, broker, stall_ms, allowed_ms, beside)
 
 
 @pytest.mark.timeout(900)
@@ -125,17 +132,12 @@ def test_other_clients_are_served_during_an_attack_on_consumer_groups(
         broker.start()
     allowed_ms = CONSUMER_GROUPS_STALL_MS_MAX if campaign.enabled() else EVERYDAY_STALL_MS_MAX
     stall_ms = min(_stalls(attack, broker, allowed_ms))
-    peak = _peak_bytes(broker)
-    print(f"{attack.name}: worst stall {stall_ms:.0f} ms, memory up to {peak // 1_000_000} MB")
-    assert broker.running
-    assert stall_ms <= allowed_ms
-    assert peak <= MEMORY_BYTES_MAX
-    assert "Traceback" not in broker.log.read_text(errors="replace")
+    _check(attack, broker, stall_ms, allowed_ms)
 
 
 @pytest.mark.timeout(600)
 def test_memory_of_members_that_have_left_is_used_again(tmp_path: Path) -> None:
-    """Members of ever new groups join and leave. The groups remain, but not the members."""
+    """The members of one new group after another join and leave. Only the empty groups remain."""
     broker = KafkaCompatBroker(tmp_path / "broker", _SETTINGS)
     broker.start()
     await_coordinator(broker.port)
