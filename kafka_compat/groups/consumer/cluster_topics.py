@@ -82,11 +82,8 @@ class ClusterTopics:
         for topic in delta.deleted:
             self._hashes.pop(topic.name, None)
 
-    def exists(self, name: str) -> bool:
-        return name in self._metadata.topics
-
     def partition_counts(self, names: Sequence[str]) -> "dict[UUID, int]":
-        """Return the numbers of partitions of the topics that exist, in the order of their names."""
+        """Return the number of partitions of each existing topic, in the order of `names`."""
         topics = self._metadata.topics
         return {topics[name].topic_id: len(topics[name].partitions) for name in names if name in topics}
 
@@ -150,6 +147,6 @@ class ServerAssignors:
     ) -> "Steps[_Subscription]":
         all_names = matched_names.union(topic_names)
         yield None
-        ordered = subscribed_names(topic_names, sorted(matched_names), self._topics.exists)
+        ordered = subscribed_names(topic_names, sorted(matched_names), self._topics.existing)
         yield None
         return _Subscription(all_names, self._topics.partition_counts(ordered))
