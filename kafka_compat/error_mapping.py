@@ -47,7 +47,7 @@ _CODES: dict[type[Exception], ErrorCode] = {
 
 
 MESSAGE_LENGTH_MAX: Final = 8_000
-"""Maximum length of an error message in characters, of which each takes at most 4 bytes."""
+"""Maximum number of characters in an error message. Each takes at most 4 bytes."""
 
 
 def code_of(error: Exception) -> ErrorCode:

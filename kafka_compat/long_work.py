@@ -36,7 +36,7 @@ Steps = Generator[Job | None, Any, T]
 AT_ONCE: Final = 500
 """Number of items per step, for items that take almost no time."""
 _SORTED_AT_ONCE: Final = 5_000
-"""Number of items that are sorted in one step."""
+"""Number of items to sort in one step."""
 TURN_S: Final = 0.004
 QUICK_S: Final = 0.0005
 """Time in s that `LongWork.run` continues immediately if other work has used the turn of this pass."""

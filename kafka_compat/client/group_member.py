@@ -1,4 +1,4 @@
-"""Creation of a group member that uses the protocol in the setting group.protocol."""
+"""Factory of group members: the setting group.protocol selects their protocol."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 _REMOVED_MIN: Final = 100
-"""Minimum number of canceled timers before they are removed from the queue."""
+"""Number of canceled timers that may always stay in the queue."""
 
 
 class TimerKind(Enum):

@@ -23,8 +23,8 @@ _NOT_COMMITTED: Final = frozenset(
 def in_response_order(
     partitions: Iterable[CommittedPartition], errors: PartitionErrors
 ) -> Steps[list[CommittedPartition]]:
-    """Return the partitions in the order of the response, in steps. As in Kafka, those that are not passed to
-    the group are the first.
+    """Put the partitions in the order of the response, in steps. As in Kafka, partitions that the group never
+    sees come first.
     """
     refused: list[CommittedPartition] = []
     passed: list[CommittedPartition] = []

@@ -66,7 +66,7 @@ def consumer_group_heartbeat(
 
 
 def _by_id(owned: "list[TopicPartitions]") -> "Steps[dict[UUID, set[int]]]":
-    """Return the partitions by topic ID, each once."""
+    """Return the partitions of each topic ID, without duplicates."""
     by_id: dict[UUID, set[int]] = {}
     for topic in owned:
         partitions = by_id.setdefault(topic.topic_id, set())

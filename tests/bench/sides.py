@@ -137,7 +137,7 @@ def ours(directory: Path, overrides: Mapping[str, str] | None = None, *, compile
 
 
 def genuine(directory: Path, mode: str, version: str = "3.9.1") -> Side:
-    """Apache Kafka with the heap size and the garbage collector of its start script."""
+    """A broker of Apache Kafka with the heap size and garbage collector that its start script sets."""
     broker = GenuineKafka(directory, _SETTINGS, version=version, mode=mode, heap=_HEAP, quick_start=False)
     return Side("genuine", [broker])
 

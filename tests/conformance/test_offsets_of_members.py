@@ -32,7 +32,7 @@ UNKNOWN_ID = UUID(int=77)
 
 @pytest.fixture
 def pair(start_broker: StartBroker, newest_address: str) -> Iterator[Pair]:
-    """A new kafka-compat broker with group.version 1, and the newest version of Apache Kafka."""
+    """A new kafka-compat broker with group.version 1, and a broker of the newest Apache Kafka."""
     found = Pair(start_broker().address, newest_address)
     yield found
     found.close()

@@ -62,7 +62,7 @@ class Member(NamedTuple):
         return self.state is MemberState.STABLE and self.epoch == epoch
 
     def subscribes_like(self, other: "Member") -> bool:
-        """Return whether another member has the same topics, regular expression and classic protocols."""
+        """Return whether the other member has the same topics, regular expression and classic protocols."""
         return (self.topic_names, self.topic_regex, self.classic) == (
             other.topic_names,
             other.topic_regex,

@@ -125,7 +125,7 @@ class MigratingGroup:
         assert self._child.stdin is not None and self._child.stdout is not None
         print(command, file=self._child.stdin, flush=True)
         answer = self._child.stdout.readline().strip()
-        assert answer == "ok", f"{command}: {answer}; log: {self._log.name}"
+        assert answer == "ok", f"The command `{command}` failed: {answer}. See {self._log.name}"
 
 
 class Phase(NamedTuple):
@@ -148,10 +148,10 @@ class History:
     """The offset after the last record, by partition."""
     phases: list[Phase] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
-    """Records read twice after a commit, missed, or altered; and errors."""
+    """Records that were read again after a commit, missed or altered, and errors."""
     rejected_commits: int = 0
     read_again: int = 0
-    """Records read twice before they were committed."""
+    """Records that were read again before they were committed."""
 
     @classmethod
     def of(cls, lines: Iterable[str]) -> Self:
