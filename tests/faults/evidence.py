@@ -64,6 +64,17 @@ def check(log: Mapping[Place, bytes], acknowledged: Mapping[str, Iterable[Acknow
     return findings
 
 
+def take_out_repeated(findings: Findings, log: Mapping[Place, bytes], client: str) -> int:
+    """Remove the records of a client that were stored twice or out of order from the findings, and return
+    their number.
+    """
+    duplicated = [record for record in findings.duplicated if record[0] == client]
+    disordered = [place for place in findings.disordered if _record_of(log[place])[0] == client]
+    findings.duplicated = [record for record in findings.duplicated if record not in duplicated]
+    findings.disordered = [place for place in findings.disordered if place not in disordered]
+    return len(duplicated) + len(disordered)
+
+
 def _record_of(value: bytes) -> tuple[str, int]:
     client, _, rest = value.partition(b":")
     digits = rest.partition(b":")[0]

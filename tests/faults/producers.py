@@ -24,7 +24,8 @@ from typing import Any, TextIO
 
 from tests.support.client_security import for_kafka_python, for_librdkafka
 
-CLIENTS = ("confluent", "kafka-python", "java")
+LIBRDKAFKA = "confluent"
+CLIENTS = (LIBRDKAFKA, "kafka-python", "java")
 NO_OFFSET = -1
 _DELIVERY_TIMEOUT_MS = 120_000
 _LINGER_MS = 2
@@ -133,7 +134,7 @@ def is_login_not_answered(client: str, error: str) -> bool:
     authenticated again. It also does so with Apache Kafka, and reports the same error as for a failed
     authentication.
     """
-    return client == "confluent" and "code=_AUTHENTICATION" in error
+    return client == LIBRDKAFKA and "code=_AUTHENTICATION" in error
 
 
 def now_ms() -> int:
@@ -168,6 +169,7 @@ def _confluent(
             "socket.timeout.ms": request_timeout_ms,
             "request.timeout.ms": request_timeout_ms,
             "message.timeout.ms": _DELIVERY_TIMEOUT_MS,
+            "debug": "eos",  # logs why an epoch is bumped
             **for_librdkafka(),
         }
     )
@@ -287,7 +289,7 @@ def main(
     file: str,
 ) -> None:
     """Run one of the Python clients as a program."""
-    make = _confluent if client == "confluent" else _kafka_python
+    make = _confluent if client == LIBRDKAFKA else _kafka_python
     with open(file, "w") as acknowledgements:
         send, finish = make(bootstrap_servers, topic, int(request_timeout_ms))
         _run(client, send, int(partitions), int(pause_ms), acknowledgements)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults import schedule
 from tests.faults.cluster import FaultCluster
-from tests.faults.evidence import Findings, check, longest_gap_s
+from tests.faults.evidence import Findings, check, longest_gap_s, take_out_repeated
 from tests.faults.producers import Acknowledgement, value_of
 from tests.support import campaign
 from tests.support.secured import FORMS
@@ -45,6 +45,15 @@ def test_the_check_finds_every_kind_of_damage() -> None:
     assert check(log | {(1, 3): b"stranger:1:"}, acknowledged) == Findings(phantom=[(1, 3)])
     swapped = log | {(0, 0): value_of("java", 2), (0, 1): value_of("java", 0)}
     assert check(swapped, acknowledged) == Findings(moved=[("java", 0), ("java", 2)], disordered=[(0, 1)])
+
+
+def test_only_the_repeated_records_of_one_client_are_taken_out() -> None:
+    values = [value_of(client, number) for number in (2, 1, 2) for client in ("java", "confluent")]
+    log = {(0, offset): value for offset, value in enumerate(values)}
+    findings = check(log, {"java": [], "confluent": [Acknowledgement(3, 0, 0, 9)]})
+    assert take_out_repeated(findings, log, "confluent") == 2
+    expected = Findings(lost=[("confluent", 3)], duplicated=[("java", 2)], disordered=[(0, 2)])
+    assert findings == expected
 
 
 def test_the_longest_gap_is_measured_per_partition() -> None:
