@@ -40,8 +40,7 @@ R_in = TypeVar("R_in", contravariant=True)
 class Write(NamedTuple):
     """Records of a machine to append as one batch, in a transaction if `producer` is set. They are replayed
     when they have been appended. Once they are committed, or the write has failed, the runtime calls the
-    machine's `written` with `purpose`. `commits` is true if the records are committed consumer offsets. With
-    `may_split`, many records are appended as several batches; if one fails, those before it remain.
+    machine's `written` with `purpose`. `commits` is true if the records are committed consumer offsets.
 
     `then` changes state that is not in the log, such as timers. It is called after the records have been
     replayed, before any other event, and not at all if they are not appended.
@@ -53,7 +52,6 @@ class Write(NamedTuple):
     purpose: object
     producer: TransactionalProducer | None = None
     commits: bool = False
-    may_split: bool = False
     then: "Callable[[], Output] | None" = None
     encoded: "Sequence[tuple[bytes, bytes | None]] | None" = None
 
@@ -86,6 +84,11 @@ class Output:
     write: Write | None = None
     notes: list[str] = field(default_factory=list)
     effects: list[Any] = field(default_factory=list)
+
+    def respond(self) -> None:
+        """Send the responses that do not depend on a write."""
+        for waiter, result in self.responses:
+            cast("Callable[[Any], None]", waiter)(result)
 
 
 class Outbox:

@@ -25,9 +25,9 @@ Rules
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar
 
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, CoordinatorLog, is_committed
 from kafka_compat.coordinator_runtime.loader import Loader
@@ -50,8 +50,6 @@ from kafka_compat.protocol.codec import MalformedRequest
 log = logging.getLogger(__name__)
 
 _LOAD_TIMES_KEPT: Final = 100
-SPLIT_RECORDS: Final = 1_000
-"""Maximum number of records per batch of a write that may be split."""
 
 M = TypeVar("M", bound=Machine[Any])
 R = TypeVar("R", bound=KeyedRecord)
@@ -251,8 +249,7 @@ class CoordinatorRuntime(Generic[M, R]):
         """Carry out an Output: respond, append, and set the machine's timer."""
         for note in out.notes:
             log.info("%s%s %s: %s", self._noun[0].upper(), self._noun[1:], running.key, note)
-        for waiter, result in out.responses:
-            cast("Callable[[Any], None]", waiter)(result)
+        out.respond()
         if out.write is not None:
             self._append(running, out.write, out.responses_when_committed)
         elif out.responses_when_committed:
@@ -272,28 +269,17 @@ class CoordinatorRuntime(Generic[M, R]):
         if shard.state is ShardState.FAILED:
             self._refused(running, write, responses, ErrorCode.NOT_COORDINATOR)
             return
-        records = write.records
-        if write.may_split:
-            while len(records) > SPLIT_RECORDS:
-                end_offset, error = self._append_batch(running, write, records[:SPLIT_RECORDS])
-                if error:
-                    self._refused(running, write, responses, error)
-                    return
-                self._await_commit(Append(shard, running, None, [], end_offset))
-                records = records[SPLIT_RECORDS:]
-        end_offset, error = self._append_batch(running, write, records)
+        end_offset, error = self._append_batch(running, write)
         if error:
             self._refused(running, write, responses, error)
         else:
             self._await_commit(Append(shard, running, write, responses, end_offset))
 
-    def _append_batch(
-        self, running: RunningMachine[M], write: Write, records: Sequence[Any]
-    ) -> tuple[int, ErrorCode]:
-        """Append and replay one batch of a write. Return the offset after it, and an error code."""
+    def _append_batch(self, running: RunningMachine[M], write: Write) -> tuple[int, ErrorCode]:
+        """Append and replay the batch of a write. Return the offset after it, and an error code."""
         shard = running.shard
         try:
-            encoded = write.encoded or list(map(self._encode, records))
+            encoded = write.encoded or list(map(self._encode, write.records))
             end_offset = self._log.append(shard.index, encoded, write.producer, commits=write.commits)
         except KafkaError as refusal:
             return 0, refusal.code
@@ -305,7 +291,7 @@ class CoordinatorRuntime(Generic[M, R]):
             producer_id = write.producer.producer_id
             shard.note_transaction(running, producer_id)
         shard.snapshots.begin(end_offset)
-        for record in records:
+        for record in write.records:
             running.machine.replay(record, end_offset, producer_id)
         shard.snapshots.end()
         return end_offset, ErrorCode.NONE

@@ -7,10 +7,11 @@ Each callback is called exactly once, even if this broker loses the shard or shu
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from uuid import uuid4
 
 from kafka_compat.coordinator_runtime.coordinator_log import CoordinatorLog
+from kafka_compat.coordinator_runtime.machine import Output
 from kafka_compat.coordinator_runtime.runtime import CoordinatorRuntime
 from kafka_compat.coordinator_runtime.scheduler import Scheduler
 from kafka_compat.coordinator_runtime.shard import RunningMachine
@@ -25,10 +26,11 @@ from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
 from kafka_compat.groups.long_events import LongEvents
 from kafka_compat.groups.offsets import CommittedOffset
-from kafka_compat.groups.records import Record, decode_record, encode_record
+from kafka_compat.groups.records import OffsetRecord, Record, decode_record, encode_record
 from kafka_compat.groups.requests import (
     NO_GENERATION,
     Commit,
+    EncodedRecord,
     GroupDescription,
     GroupOverview,
     GroupType,
@@ -51,9 +53,32 @@ if TYPE_CHECKING:
     from kafka_compat.metadata.described import TopicMetadata
 
 
+DELETED_AT_ONCE: Final = 500
+"""Number of offsets that expire, or that are deleted with their topic, in one step."""
+_ENCODED_AT_ONCE: Final = 100
+"""Number of committed offsets that are encoded in one step."""
+
+
 def random_member_id(prefix: str | None) -> str:
     """Return a new member ID as Kafka does: with a prefix in a classic group, without in a consumer group."""
     return new_id() if prefix is None else f"{prefix}-{uuid4()}"
+
+
+def _encoded(
+    group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+) -> Steps[dict[TopicPartition, EncodedRecord] | None]:
+    """Encode the records of committed offsets, in steps. Return None if a record has too long a text, which
+    the runtime rejects.
+    """
+    encoded: dict[TopicPartition, EncodedRecord] = {}
+    try:
+        for some in batched(offsets.items(), _ENCODED_AT_ONCE):
+            yield None
+            for (topic, partition), value in some:
+                encoded[topic, partition] = encode_record(OffsetRecord(group_id, topic, partition, value))
+    except ValueError:
+        return None
+    return encoded
 
 
 class KnownMember(Protocol):
@@ -294,7 +319,28 @@ class GroupCoordinator:
             if consumer.state.exists and consumer.state.subscribed_names(existing=changed.intersection):
                 consumer.topics_changed()
 
-    def leave(self, group_id: str, leaving: list[Leaving], respond: Callable[[LeaveResult], None]) -> None:
+    def leave(
+        self, group_id: str, leaving: list[Leaving], respond: Callable[[LeaveResult], None]
+    ) -> Steps[None]:
+        """Remove members from a group. Each part of a long list is an event of the group."""
+        parts = list(batched(leaving)) or [[]]
+        results: dict[int, LeaveResult] = {}
+
+        def answer(number: int, result: LeaveResult) -> None:
+            results[number] = result
+            if len(results) == len(parts):
+                ordered = [results[each] for each in range(len(parts))]
+                error = next((each.error for each in ordered if each.error), ErrorCode.NONE)
+                members: list[tuple[Leaving, ErrorCode]] = []
+                for each in ordered:
+                    members += each.members
+                respond(LeaveResult(error, tuple(members)))
+
+        for number, part in enumerate(parts):
+            self._leave(group_id, part, partial(answer, number))
+            yield None
+
+    def _leave(self, group_id: str, leaving: list[Leaving], respond: Callable[[LeaveResult], None]) -> None:
         error = self._refusal(group_id)
         running = self._running.get(group_id)
         if error:
@@ -302,7 +348,7 @@ class GroupCoordinator:
         elif running is None:
             members = tuple((one, ErrorCode.UNKNOWN_MEMBER_ID) for one in leaving)
             respond(LeaveResult(error=ErrorCode.NONE, members=members))
-        elif not self._long_events.waits(running, lambda: self.leave(group_id, leaving, respond)):
+        elif not self._long_events.waits(running, lambda: self._leave(group_id, leaving, respond)):
             self._runtime.carry_out(running, running.machine.leave(leaving, respond, self._now()))
 
     # Offsets
@@ -328,7 +374,9 @@ class GroupCoordinator:
                 return
             inner = respond
             respond = lambda errors: inner(refused | errors)  # noqa: E731
-        error = self._refusal(group_id, empty_id_allowed=True)
+        if len(request.offsets) > _ENCODED_AT_ONCE:
+            request = request._replace(encoded=(yield from _encoded(group_id, request.offsets)))
+        error = self._refusal(group_id, empty_id_allowed=request.producer is None)
         running = self._running.get(group_id)
         if not error and running is None:
             if request.generation_id < 0:
@@ -378,24 +426,40 @@ class GroupCoordinator:
         group_id: str,
         partitions: Iterable[TopicPartition],
         respond: Callable[[PartitionErrors | ErrorCode], None],
-    ) -> None:
+    ) -> Steps[None]:
         """Delete offsets. `respond` receives an error code for each partition, or one for the whole group."""
-        running, error = self._find(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-        if error or running is None:
-            respond(error)
-            return
         refused: PartitionErrors = {}
         known: list[TopicPartition] = []
-        for partition in partitions:
-            if self._partition_exists(*partition):
-                known.append(partition)
-            else:
-                refused[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        for some in batched(partitions):
+            for partition in some:
+                if self._partition_exists(*partition):
+                    known.append(partition)
+                else:
+                    refused[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            yield None
 
         def merge(result: PartitionErrors | ErrorCode) -> None:
             respond(refused | result if isinstance(result, dict) else result)
 
-        self._runtime.carry_out(running, running.machine.delete_offsets(known, merge))
+        self._delete_offsets(group_id, known, merge)
+
+    def _delete_offsets(
+        self,
+        group_id: str,
+        partitions: list[TopicPartition],
+        respond: Callable[[PartitionErrors | ErrorCode], None],
+    ) -> None:
+        running, error = self._find(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        if error or running is None:
+            respond(error)
+            return
+        machine = running.machine
+        self._long_events.process(
+            running,
+            lambda: machine.delete_offsets(partitions, respond),
+            lambda: self._delete_offsets(group_id, partitions, respond),
+            lambda: respond(ErrorCode.UNKNOWN_SERVER_ERROR),
+        )
 
     def copy_offsets(
         self,
@@ -440,19 +504,46 @@ class GroupCoordinator:
         return self._runtime.is_loading
 
     def forget_topic(self, topic: "TopicMetadata") -> None:
-        """Delete all groups' offsets for a topic that was deleted."""
-        partitions = [(topic.name, each.partition) for each in topic.partitions]
+        """Delete all groups' offsets for a topic that was deleted, in the background if there are many."""
+        self._runtime.run_cooperatively(self._forgetting(topic, self._now().wall_ms))
+
+    def _forgetting(self, topic: "TopicMetadata", deleted_ms: int) -> Iterator[int]:
         for running in list(self._running.values()):
-            gone = running.machine.offsets.of_topic(partitions, topic.topic_id)
-            if gone:
-                self._runtime.carry_out(running, running.machine.forget_partitions(gone))
+            machine = running.machine
+
+            def gone(machine: Group = machine) -> list[TopicPartition]:
+                return machine.offsets.of_topic(topic, deleted_ms)
+
+            if gone():
+                yield from self._delete_in_parts(running, gone, machine.forget_partitions)
+            yield 1
 
     def _expiring(self) -> Iterator[int]:
-        for group_id in list(self._running):
-            running = self._running.get(group_id)
-            if running is not None:
-                self._runtime.carry_out(running, running.machine.expire_offsets(self._now()))
-            yield 2
+        for running in list(self._running.values()):
+            machine = running.machine
+
+            def expired(machine: Group = machine) -> list[TopicPartition]:
+                return machine.expired_offsets(self._now())
+
+            yield from self._delete_in_parts(running, expired, machine.delete_expired)
+
+    def _delete_in_parts(
+        self,
+        running: RunningMachine[Group],
+        find: Callable[[], list[TopicPartition]],
+        delete: Callable[[list[TopicPartition]], Output],
+    ) -> Iterator[int]:
+        """Delete the offsets that `find` returns, some at a time. `find` is called again for each part,
+        because offsets may be committed in the meantime.
+        """
+        found = find() if self._running.get(running.key) is running else None
+        for _ in range(len(found or ()) // DELETED_AT_ONCE + 1):
+            if found is None:
+                return
+            part = found[:DELETED_AT_ONCE]
+            self._runtime.carry_out(running, delete(part))
+            yield 2 + 2 * len(part)
+            found = (find() or None) if self._running.get(running.key) is running else None
 
     def list_groups(self, states: set[str], types: set[str]) -> tuple[ErrorCode, list[GroupOverview]]:
         """Return an error code, and the groups with these states and types, which must be in lower case.
@@ -514,8 +605,14 @@ class GroupCoordinator:
         running = self._running.get(group_id)
         if error or running is None:
             respond(error or ErrorCode.GROUP_ID_NOT_FOUND)
-        elif not self._long_events.waits(running, lambda: self._delete_group(group_id, respond)):
-            self._runtime.carry_out(running, running.machine.delete(respond))
+        else:
+            machine = running.machine
+            self._long_events.process(
+                running,
+                lambda: machine.delete(respond),
+                lambda: self._delete_group(group_id, respond),
+                lambda: respond(ErrorCode.UNKNOWN_SERVER_ERROR),
+            )
 
     def _find(self, group_id: str, missing: ErrorCode) -> tuple[RunningMachine[Group] | None, ErrorCode]:
         """Return a group and NONE, or None and an error code, which is `missing` if the group is unknown."""

@@ -9,7 +9,7 @@ Rules
 - A group without members and offsets is deleted when its last offset expires, or by a DeleteGroups request.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
@@ -50,6 +50,7 @@ from kafka_compat.groups.requests import (
     CONSUMER_PROTOCOL_TYPE,
     UNKNOWN_MEMBER_ID,
     Commit,
+    EncodedRecord,
     GroupDescription,
     GroupOverview,
     GroupType,
@@ -168,9 +169,14 @@ class Group:
     def _in_steps(self, steps: Steps[None]) -> Steps[Output]:
         """Execute the steps of one event. Between them, events that do not change members are processed."""
         out = self._outbox.begin()
-        for _ in steps:
-            yield None
-            self._outbox.resume(out)
+        try:
+            for _ in steps:
+                yield None
+                self._outbox.resume(out)
+        except GeneratorExit:
+            # This broker has lost the group. The event starts anew, but not the requests that it has ended.
+            out.respond()
+            raise
         return out
 
     def _heartbeat(self, request: Heartbeat, waiter: Waiter, now: Now) -> Steps[None]:
@@ -181,6 +187,8 @@ class Group:
             self._outbox.respond(waiter, HeartbeatResult(ErrorCode.GROUP_ID_NOT_FOUND, message))
         elif self.rebalance.state is EMPTY:
             yield from self._join_replacing(self.consumer.state, (), request, waiter, now)
+            if self._outbox.output.write is None:
+                self._die_if_unused()
         else:
             yield from self._upgrade_with(request, waiter, now)
 
@@ -199,13 +207,16 @@ class Group:
         """Convert a classic group with members to a consumer group, which the member joins."""
         try:
             self._upgrade.check()
-            for member_id in self.rebalance.roster.members:
-                self.rebalance.answer_waiting(member_id, ErrorCode.REBALANCE_IN_PROGRESS, member_id)
-            records, state = self._upgrade.convert()
+            self._answer_waiting(ErrorCode.REBALANCE_IN_PROGRESS)
+            records, state = yield from self._upgrade.convert()
         except KafkaError as error:
             self._outbox.respond(waiter, rejected(error))
             return
         yield from self._join_replacing(state, records, request, waiter, now)
+
+    def _answer_waiting(self, error: ErrorCode) -> None:
+        for member_id in self.rebalance.roster.members:
+            self.rebalance.answer_waiting(member_id, error, member_id)
 
     def _became_consumer_group(self, now: Now) -> Output:
         out = self._outbox.begin()
@@ -289,7 +300,8 @@ class Group:
             self._outbox.respond(waiter, errors)
             return out
         self._counts.offset_commits += len(fitting)
-        self._write_offsets(fitting, waiter, errors, request.producer)
+        encoded = None if request.encoded is None else [request.encoded[each] for each in fitting]
+        self._write_offsets(fitting, waiter, errors, request.producer, encoded)
         return out
 
     def put_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], waiter: Waiter) -> Output:
@@ -304,13 +316,14 @@ class Group:
         waiter: Waiter,
         errors: PartitionErrors,
         producer: TransactionalProducer | None,
+        encoded: Sequence[EncodedRecord] | None = None,
     ) -> None:
         records: list[Record] = [
             OffsetRecord(self.group_id, topic, partition, value)
             for (topic, partition), value in offsets.items()
         ]
         purpose = OffsetsStored(waiter, tuple(offsets), errors)
-        self._outbox.write(Write(records, purpose, producer, commits=True))
+        self._outbox.write(Write(records, purpose, producer, commits=True, encoded=encoded))
 
     def _check_commit(self, request: Commit) -> ErrorCode:
         if request.generation_id < 0 and self.rebalance.state is EMPTY:
@@ -324,16 +337,18 @@ class Group:
             error = ErrorCode.ILLEGAL_GENERATION
         return error
 
-    def delete_offsets(self, partitions: Iterable[TopicPartition], waiter: Waiter) -> Output:
-        """Process an OffsetDelete request (KIP-496). Keep offsets for topics to which members subscribe."""
+    def delete_offsets(self, partitions: Collection[TopicPartition], waiter: Waiter) -> Steps[Output]:
+        """Process an OffsetDelete request (KIP-496), in steps. Keep offsets for topics to which members
+        subscribe.
+        """
+        yield None
         out = self._outbox.begin()
         if self.rebalance.state is not EMPTY and self.rebalance.protocol_type != CONSUMER_PROTOCOL_TYPE:
             self._outbox.respond(waiter, ErrorCode.NON_EMPTY_GROUP)
             return out
+        subscribed = self._subscribed({topic for topic, _ in partitions})
         answer = {
-            partition: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-            if self._subscribes_to(partition[0])
-            else ErrorCode.NONE
+            partition: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if partition[0] in subscribed else ErrorCode.NONE
             for partition in partitions
         }
         deleted = [partition for partition, error in answer.items() if not error]
@@ -345,15 +360,18 @@ class Group:
             self._outbox.respond(waiter, answer)
         return out
 
-    def _subscribes_to(self, topic: str) -> bool:
+    def _subscribed(self, topics: set[str]) -> Set[str]:
+        """Return those of the topics to which members subscribe."""
         if self.type is GroupType.CONSUMER:
-            return topic in self.consumer.state.subscribed_names()
-        return self.rebalance.state is not EMPTY and (
-            self.rebalance.subscribed_topics is None or topic in self.rebalance.subscribed_topics
-        )
+            return self.consumer.state.subscribed_names(existing=topics.intersection)
+        if self.rebalance.state is EMPTY:
+            return frozenset()
+        known = self.rebalance.subscribed_topics
+        return topics if known is None else topics & known
 
-    def delete(self, waiter: Waiter) -> Output:
-        """Process a DeleteGroups request: delete an empty group and all its offsets."""
+    def delete(self, waiter: Waiter) -> Steps[Output]:
+        """Process a DeleteGroups request, in steps: delete an empty group and all its offsets."""
+        yield None
         out = self._outbox.begin()
         if self.is_empty:
             self._write_tombstones(list(self.offsets.stored), waiter, ErrorCode.NONE)
@@ -368,22 +386,24 @@ class Group:
         self._write_tombstones(partitions, None, ErrorCode.NONE, keeps_group=keeps_group)
         return out
 
-    def expire_offsets(self, now: Now) -> Output:
-        """Delete expired offsets (offsets.retention.minutes)."""
-        out = self._outbox.begin()
+    def expired_offsets(self, now: Now) -> list[TopicPartition]:
+        """Return the partitions whose offsets have expired (offsets.retention.minutes)."""
         if self.type is GroupType.CONSUMER:
-            expired = self.offsets.expired_without(
+            return self.offsets.expired_without(
                 self.consumer.state.subscribed_names(), now.wall_ms, self._settings.offsets_retention_ms
             )
-        else:
-            expired = self.offsets.expired(
-                now.wall_ms,
-                self._settings.offsets_retention_ms,
-                state=self.rebalance.state,
-                state_timestamp_ms=self.rebalance.state_timestamp_ms,
-                protocol_type=self.rebalance.protocol_type,
-                subscribed_topics=self.rebalance.subscribed_topics,
-            )
+        return self.offsets.expired(
+            now.wall_ms,
+            self._settings.offsets_retention_ms,
+            state=self.rebalance.state,
+            state_timestamp_ms=self.rebalance.state_timestamp_ms,
+            protocol_type=self.rebalance.protocol_type,
+            subscribed_topics=self.rebalance.subscribed_topics,
+        )
+
+    def delete_expired(self, expired: Collection[TopicPartition]) -> Output:
+        """Delete expired offsets, and the group if nothing is left of it."""
+        out = self._outbox.begin()
         self._counts.offset_expirations += len(expired)
         self._write_tombstones(expired, None, ErrorCode.NONE)
         return out
@@ -410,8 +430,7 @@ class Group:
             records.append(GroupRecord(self.group_id, None))
         purpose = TombstonesStored(whole_group, waiter, answer)
         if records:
-            # Only the deletion of a group on request must be all or nothing.
-            self._outbox.write(Write(records, purpose, may_split=waiter is None))
+            self._outbox.write(Write(records, purpose))
             return
         # The log contains nothing to delete, unless earlier tombstones are not committed yet.
         if whole_group:
@@ -450,6 +469,7 @@ class Group:
         elif isinstance(purpose, MembersStored):
             if error and not is_committed(error):
                 self.consumer.write_failed(now)
+                self._die_if_unused()
         elif isinstance(purpose, ConsumerGroupReplaced):
             if error and not purpose.is_appended:
                 result = JoinResult(STORE_FAILURES.get(error, error), UNKNOWN_MEMBER_ID)
@@ -488,6 +508,11 @@ class Group:
             self._outbox.note(f"deleted in generation {rebalance.generation_id}")
             self._die()
 
+    def _die_if_unused(self) -> None:
+        """Delete the group if it was created for a request that has been rejected."""
+        if self.rebalance.generation_id == 0 and not self.rebalance.roster.pending:
+            self._die_if_empty()
+
     def _die(self) -> None:
         self.is_dead = True
         self.rebalance.die()
@@ -507,8 +532,7 @@ class Group:
     def unload(self) -> Output:
         """Stop coordinating. Waiting members get NOT_COORDINATOR, and look up the new coordinator."""
         out = self._outbox.begin()
-        for member_id in self.rebalance.roster.members:
-            self.rebalance.answer_waiting(member_id, ErrorCode.NOT_COORDINATOR, member_id)
+        self._answer_waiting(ErrorCode.NOT_COORDINATOR)
         self._die()
         return out
 

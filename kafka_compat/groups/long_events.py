@@ -105,7 +105,11 @@ class LongEvents:
         if out.write is not None and (running.machine.is_busy or len(out.write.records) > _RECORDS_AT_ONCE):
             encoded: list[tuple[bytes, bytes | None]] = []
             for records in batched(out.write.records, _RECORDS_AT_ONCE):
-                yield None
+                try:
+                    yield None
+                except GeneratorExit:
+                    out.respond()
+                    raise
                 encoded += map(self._encode, records)
             out.write = out.write._replace(encoded=encoded)
         return out

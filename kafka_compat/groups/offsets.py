@@ -22,6 +22,8 @@ from kafka_compat.groups.requests import CONSUMER_PROTOCOL_TYPE, GroupState, Off
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from kafka_compat.metadata.described import TopicMetadata
+
 
 class CommittedOffset(NamedTuple):
     """A committed offset, and the offset after the batch in `__consumer_offsets` that contains it."""
@@ -30,16 +32,15 @@ class CommittedOffset(NamedTuple):
     log_offset: int
 
 
-Offsets = Mapping[TopicPartition, CommittedOffset]
-
-
 class GroupOffsets:
-    __slots__ = ("pending", "stored")
+    __slots__ = ("_in_transaction", "pending", "stored")
 
     def __init__(self, snapshots: SnapshotRegistry) -> None:
         self.stored: TimelineDict[TopicPartition, CommittedOffset] = TimelineDict(snapshots)
-        self.pending: TimelineDict[int, Offsets] = TimelineDict(snapshots)
-        """The offsets of each producer's open transaction."""
+        self.pending: TimelineDict[TopicPartition, Mapping[int, CommittedOffset]] = TimelineDict(snapshots)
+        """The offsets of open transactions for each partition, by producer ID."""
+        self._in_transaction: dict[int, set[TopicPartition]] = {}
+        """The partitions for which each producer's open transaction has offsets."""
 
     def replay(self, record: OffsetRecord, log_offset: int, producer_id: int) -> None:
         """Apply a record. `log_offset` is the offset after its batch."""
@@ -49,8 +50,9 @@ class GroupOffsets:
             return
         if record.value is None:
             self.stored.remove(partition)
-            for other in list(self.pending):
-                self._remove_pending(other, partition)
+            for other in self.pending.current.get(partition, ()):
+                self._forget_pending(other, partition)
+            self.pending.remove(partition)
             return
         known = self.stored.current.get(partition)
         if known is None or known.log_offset <= log_offset:
@@ -61,28 +63,36 @@ class GroupOffsets:
         self, partition: TopicPartition, value: OffsetAndMetadata | None, log_offset: int, producer_id: int
     ) -> None:
         if value is None:
-            self._remove_pending(producer_id, partition)
+            if partition in self._in_transaction.get(producer_id, ()):
+                self._forget_pending(producer_id, partition)
+                self._take_pending(producer_id, partition)
             return
-        offsets = dict(self.pending.current.get(producer_id, {}))
-        offsets[partition] = CommittedOffset(value, log_offset)
-        self.pending.set(producer_id, offsets)
+        of_others = self.pending.current.get(partition, {})
+        self.pending.set(partition, {**of_others, producer_id: CommittedOffset(value, log_offset)})
+        self._in_transaction.setdefault(producer_id, set()).add(partition)
 
-    def _remove_pending(self, producer_id: int, partition: TopicPartition) -> None:
-        offsets = dict(self.pending.current.get(producer_id, {}))
-        if offsets.pop(partition, None) is None:
-            return
+    def _forget_pending(self, producer_id: int, partition: TopicPartition) -> None:
+        partitions = self._in_transaction[producer_id]
+        partitions.remove(partition)
+        if not partitions:
+            del self._in_transaction[producer_id]
+
+    def _take_pending(self, producer_id: int, partition: TopicPartition) -> CommittedOffset:
+        """Remove the offset of an open transaction, and return it."""
+        offsets = dict(self.pending.current[partition])
+        offset = offsets.pop(producer_id)
         if offsets:
-            self.pending.set(producer_id, offsets)
+            self.pending.set(partition, offsets)
         else:
-            self.pending.remove(producer_id)
+            self.pending.remove(partition)
+        return offset
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
         """Discard a transaction's pending offsets or, if `committed`, publish those not yet superseded."""
-        pending = self.pending.current.get(producer_id, {})
-        self.pending.remove(producer_id)
-        for partition, offset in pending.items() if committed else ():
+        for partition in self._in_transaction.pop(producer_id, ()):
+            offset = self._take_pending(producer_id, partition)
             known = self.stored.current.get(partition)
-            if known is None or known.log_offset < offset.log_offset:
+            if committed and (known is None or known.log_offset < offset.log_offset):
                 self.stored.set(partition, offset)
 
     @property
@@ -99,32 +109,34 @@ class GroupOffsets:
         """Return whether an offset for this partition is part of a transaction that is open, or whose end is
         not committed.
         """
-        return self._is_pending(partition) or any(
-            partition in offsets for offsets in self.pending.committed.values()
-        )
-
-    def _is_pending(self, partition: TopicPartition) -> bool:
-        return any(partition in offsets for offsets in self.pending.current.values())
+        return partition in self.pending or self.pending.get_committed(partition) is not None
 
     def known(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return the given partitions that have an offset, visible or not."""
-        return [item for item in partitions if item in self.stored or self._is_pending(item)]
+        return [item for item in partitions if item in self.stored or item in self.pending]
 
-    def of_topic(self, partitions: Iterable[TopicPartition], topic_id: "UUID") -> list[TopicPartition]:
-        """Return the given partitions that have an offset, visible or not, unless all their offsets were
-        stored under a different topic ID.
+    def of_topic(self, topic: "TopicMetadata", until_ms: int) -> list[TopicPartition]:
+        """Return the partitions of a topic that have an offset, visible or not, which was committed until a
+        time of day, unless all their offsets were stored under a different topic ID.
         """
-        everywhere = (self.stored.current, *self.pending.current.values())
-        return [
-            item
-            for item in partitions
-            if any(
-                item in offsets and offsets[item].value.topic_id in (None, topic_id) for offsets in everywhere
-            )
-        ]
+        # There may be thousands of groups, most of them with few offsets.
+        stored, pending = self.stored.current, self.pending.current
+        if len(topic.partitions) < len(stored) + len(pending):
+            partitions = [(topic.name, each.partition) for each in topic.partitions]
+        else:
+            partitions = sorted(item for item in stored.keys() | pending.keys() if item[0] == topic.name)
+        return [item for item in partitions if self._has_offset_of(item, topic.topic_id, until_ms)]
+
+    def _has_offset_of(self, partition: TopicPartition, topic_id: "UUID", until_ms: int) -> bool:
+        stored = self.stored.current.get(partition)
+        offsets = [*self.pending.current.get(partition, {}).values(), *([] if stored is None else [stored])]
+        return any(
+            value.topic_id == topic_id or (value.topic_id is None and value.commit_timestamp_ms <= until_ms)
+            for value, _ in offsets
+        )
 
     def would_be_empty_without(self, partitions: Collection[TopicPartition]) -> bool:
-        left = itertools.chain(self.stored.current, *self.pending.current.values())
+        left = itertools.chain(self.stored.current, self.pending.current)
         return all(partition in partitions for partition in left)
 
     def expired(
@@ -168,9 +180,7 @@ class GroupOffsets:
         return [
             partition
             for partition, stored in self.stored.current.items()
-            if partition[0] not in kept_topics
-            and has_expired(stored.value)
-            and not self._is_pending(partition)
+            if partition[0] not in kept_topics and has_expired(stored.value) and partition not in self.pending
         ]
 
     def expired_without(
@@ -184,5 +194,5 @@ class GroupOffsets:
             for partition, stored in self.stored.current.items()
             if partition[0] not in subscribed
             and now_ms - stored.value.commit_timestamp_ms >= retention_ms
-            and not self._is_pending(partition)
+            and partition not in self.pending
         ]

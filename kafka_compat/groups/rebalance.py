@@ -70,6 +70,9 @@ _STORE_ERRORS: Final = STORE_ERRORS | {
 _NEW_MEMBER_SESSION_MS: Final = 5 * 60_000
 """Session timeout of new members, whose first JoinGroup may take longer than their own timeout."""
 
+_TOPICS_MAX: Final = 50_000
+"""Maximum number of names in the different subscriptions of a group that are read."""
+
 _JOIN: Final = Timer(TimerKind.JOIN)
 _SYNC: Final = Timer(TimerKind.SYNC)
 
@@ -466,18 +469,32 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
 
     Offsets for subscribed topics must neither expire (KIP-211) nor be deleted (KIP-496). The broker reads no
     other part of the consumer protocol: every version of ConsumerProtocolSubscription begins with the version
-    and an array of topic names.
+    and an array of topic names. If there are too many names to read between two requests, the subscription is
+    unknown. Equal arrays, which the members of most groups have, are read once.
     """
     topics: set[str] = set()
+    count = 0
+    known = b""
     try:
         for subscription in subscriptions:
-            _read_topics(subscription, topics)
+            if known and subscription.startswith(known):
+                continue
+            count += max(_topic_count(subscription), 0)
+            if count > _TOPICS_MAX:
+                return None
+            known = subscription[: _read_topics(subscription, topics)]
     except (StructError, UnicodeDecodeError, ValueError):
         return None
     return frozenset(topics)
 
 
-def _read_topics(subscription: bytes, topics: set[str]) -> None:
+def _topic_count(subscription: bytes) -> int:
+    (count,) = unpack_from(">i", subscription, 2)
+    return int(count)
+
+
+def _read_topics(subscription: bytes, topics: set[str]) -> int:
+    """Add the topics of a subscription, and return the position after them."""
     version, count = unpack_from(">hi", subscription)
     if version < 0 or count < 0:
         raise ValueError("not a consumer subscription")
@@ -490,3 +507,4 @@ def _read_topics(subscription: bytes, topics: set[str]) -> None:
             raise ValueError("a topic name runs past the end")
         topics.add(subscription[position:end].decode())
         position = end
+    return position

@@ -7,9 +7,12 @@ from kafka_compat.coordinator_runtime.coordinator_log import TransactionalProduc
 from kafka_compat.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
 TopicPartition = tuple[str, int]
+EncodedRecord = tuple[bytes, bytes | None]
+"""Key and value of a record."""
 Protocols = tuple[tuple[str, bytes], ...]
 """Assignors in the member's order of preference, each with its metadata (the serialized subscription)."""
 
@@ -92,6 +95,8 @@ class Commit(NamedTuple):
     """Whether the version of the request may contain a member epoch as the generation (KIP-848)."""
     missing_group_error: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND
     """The error code if the group does not exist and the generation is not -1."""
+    encoded: "Mapping[TopicPartition, EncodedRecord] | None" = None
+    """The records of the offsets, if the coordinator has already encoded them."""
 
 
 class JoinedMember(NamedTuple):

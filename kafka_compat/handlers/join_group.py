@@ -5,8 +5,11 @@ Version 1 adds the rebalance timeout (KIP-62), and version 4 adds the ID with wh
 reason for joining (KIP-800) and `skip_assignment` (KIP-814), respectively.
 """
 
+from typing import Final
+
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
+from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import Join, JoinResult
 from kafka_compat.handlers.authorization import require
 from kafka_compat.protocol.messages.join_group import (
@@ -16,10 +19,16 @@ from kafka_compat.protocol.messages.join_group import (
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
 
+_PROTOCOLS_MAX: Final = 1_000
+"""Maximum number of protocols of a member. Clients have fewer than ten."""
+
 
 @handler(0, 9)
-def join_group(ctx: RequestContext, request: JoinGroupRequest) -> Deferred:
+def join_group(ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Deferred:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
+    if len(request.protocols) > _PROTOCOLS_MAX:
+        result = JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+        return _response(result, ctx.api_version)
     version = ctx.api_version
     join = Join(
         member_id=request.member_id,

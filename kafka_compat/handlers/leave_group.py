@@ -8,6 +8,7 @@ from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.groups.requests import LeaveResult, Leaving
 from kafka_compat.handlers.authorization import require
+from kafka_compat.long_work import Steps, gathered
 from kafka_compat.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -18,34 +19,34 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 
 
 @handler(0, 5)
-def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Deferred:
+def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Steps[Deferred]:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
     version = ctx.api_version
     members = request.members if version >= 3 else [MemberIdentity(member_id=request.member_id)]
-    leaving = [
+    leaving = yield from gathered(
         Leaving(
             member_id=member.member_id,
             group_instance_id=member.group_instance_id,
             reason=member.reason or "not provided",
         )
         for member in members
-    ]
+    )
     deferred = Deferred()
-    ctx.services.groups.leave(
-        request.group_id, leaving, lambda result: deferred.complete(_response(result, version))
+    yield from ctx.services.groups.leave(
+        request.group_id,
+        leaving,
+        lambda result: ctx.long_work.start(_response(result, version), deferred.complete),
     )
     return deferred
 
 
-def _response(result: LeaveResult, version: int) -> LeaveGroupResponse:
+def _response(result: LeaveResult, version: int) -> Steps[LeaveGroupResponse]:
     if version < 3:
         return LeaveGroupResponse(error_code=result.error or result.members[0][1])
-    return LeaveGroupResponse(
-        error_code=result.error,
-        members=[
-            MemberResponse(
-                member_id=leaving.member_id, group_instance_id=leaving.group_instance_id, error_code=error
-            )
-            for leaving, error in result.members
-        ],
+    members = yield from gathered(
+        MemberResponse(
+            member_id=leaving.member_id, group_instance_id=leaving.group_instance_id, error_code=error
+        )
+        for leaving, error in result.members
     )
+    return LeaveGroupResponse(error_code=result.error, members=members)

@@ -3,9 +3,9 @@
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.requests import PartitionErrors
+from kafka_compat.groups.requests import PartitionErrors, TopicPartition
 from kafka_compat.handlers.authorization import Denied, require
-from kafka_compat.long_work import Steps
+from kafka_compat.long_work import Steps, gathered
 from kafka_compat.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -16,13 +16,13 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 
 
 @handler(0, 0)
-def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> Deferred:
+def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> Steps[Deferred]:
     require(ctx, Operation.DELETE, ResourceType.GROUP, request.group_id)
     denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
     refused: PartitionErrors = {}
-    wanted = []
+    wanted: list[TopicPartition] = []
     for topic in request.topics:
-        keys = [(topic.name, one.partition_index) for one in topic.partitions]
+        keys = yield from gathered((topic.name, one.partition_index) for one in topic.partitions)
         if topic.name in denied:
             refused |= dict.fromkeys(keys, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         else:
@@ -33,7 +33,7 @@ def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> Deferred
         ctx.long_work.start(_response(whole), deferred.complete)
 
     deferred = Deferred()
-    ctx.services.groups.delete_offsets(request.group_id, wanted, respond)
+    yield from ctx.services.groups.delete_offsets(request.group_id, wanted, respond)
     return deferred
 
 

@@ -9,22 +9,27 @@ from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.requests import Sync, SyncResult
 from kafka_compat.handlers.authorization import require
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 
 @handler(0, 5)
-def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Deferred:
+def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> Steps[SyncGroupResponse | Deferred]:
     if ctx.api_version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
+    assignments: dict[str, bytes] = {}
+    for some in batched(request.assignments):
+        assignments.update((one.member_id, one.assignment) for one in some)
+        yield None
     sync = Sync(
         generation_id=request.generation_id,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
-        assignments={one.member_id: one.assignment for one in request.assignments},
+        assignments=assignments,
     )
     deferred = Deferred()
     ctx.services.groups.sync(request.group_id, sync, lambda result: deferred.complete(_response(result)))

@@ -194,7 +194,7 @@ class Groups(RuleBasedStateMachine):
         known = self.joined.pop((group, client), None)
         if known is not None:
             leaving = Leaving(member_id=known.member_id, group_instance_id=None, reason="")
-            self.coordinator.leave(group, [leaving], self.expect())
+            result_of(self.coordinator.leave(group, [leaving], self.expect()))
 
     @rule(
         group=groups,
@@ -283,7 +283,7 @@ class Groups(RuleBasedStateMachine):
     )
     def delete(self, group: str, items: tuple[TopicPartition, ...], what: str, fetched: int) -> None:
         if what == "offsets":
-            self.coordinator.delete_offsets(group, items, self.expect())
+            result_of(self.coordinator.delete_offsets(group, items, self.expect()))
         elif what == "group":
             self.coordinator.delete_groups([group], self.expect())
         else:

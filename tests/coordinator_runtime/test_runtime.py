@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch
-from kafka_compat.coordinator_runtime.runtime import SPLIT_RECORDS
 from kafka_compat.coordinator_runtime.timers import Timers
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.consumer.embedded_protocol import encode_assignment
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
-from kafka_compat.groups.coordinator import GroupCoordinator
+from kafka_compat.groups.coordinator import DELETED_AT_ONCE, GroupCoordinator
 from kafka_compat.groups.rebalance import STABLE
 from kafka_compat.groups.records import OffsetRecord, encode_record
 from kafka_compat.groups.requests import Commit, JoinResult
@@ -172,13 +171,13 @@ def test_expired_offsets_of_many_partitions_are_deleted_in_several_batches(
     coordinator: GroupCoordinator, log: ReplicatedLog, scheduler: ManualScheduler
 ) -> None:
     coordinator.start()
-    count = 2 * SPLIT_RECORDS + 1
+    count = 2 * DELETED_AT_ONCE + 1
     offsets = {("topic", number): position(number) for number in range(count)}
     request = Commit(generation_id=-1, member_id="", group_instance_id=None, offsets=offsets)
     result_of(coordinator.commit_offsets("g", request, lambda errors: None))
     log.replicate(1)
     scheduler.advance(2 * RETENTION_MS)
-    assert [len(batch.records) for batch in log.batches[1:]] == [SPLIT_RECORDS, SPLIT_RECORDS, 1]
+    assert [len(batch.records) for batch in log.batches[1:]] == [DELETED_AT_ONCE, DELETED_AT_ONCE, 1]
     log.replicate(2)
     assert coordinator.group_ids() == ["g"]
     log.replicate(1)

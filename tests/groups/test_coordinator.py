@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch
+from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch, TransactionalProducer
+from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.offsets import GroupOffsets
 from kafka_compat.groups.records import OffsetRecord, encode_record
-from kafka_compat.groups.requests import Commit, Leaving
+from kafka_compat.groups.requests import Commit, LeaveResult, Leaving
 from tests.groups.consumer.topics import topic
 from tests.groups.memory import (
+    WALL_MS,
     Coordinator,
     ManualTimer,
     MemoryLog,
@@ -170,7 +174,8 @@ def test_requests_during_loading_get_a_coordinator_load_in_progress_error() -> N
     answers: list[Any] = []
     coordinator.join("g", join_request(), answers.append)
     result_of(coordinator.commit_offsets("g", commit_request({("topic", 0): position(1)}), answers.append))
-    coordinator.leave("g", [Leaving(member_id="m", group_instance_id=None, reason="")], answers.append)
+    leaving = [Leaving(member_id="m", group_instance_id=None, reason="")]
+    result_of(coordinator.leave("g", leaving, answers.append))
     coordinator.delete_groups(["g"], answers.append)
     assert [answers[0].error, answers[1], answers[2].error, answers[3]] == [
         loading,
@@ -351,3 +356,49 @@ def test_an_idle_group_rarely_wakes_the_event_loop() -> None:
         coordinator.scheduler.advance(3_000)
         assert coordinator.heartbeat("g", 1, member.member_id, None) is ErrorCode.NONE
     assert wake_ups <= 1_000 * 3_000 // 7_000 + 2
+
+
+def test_memory_of_a_transaction_grows_with_the_number_of_its_offsets() -> None:
+    registry = SnapshotRegistry()
+    offsets = GroupOffsets(registry)
+    records = [OffsetRecord("g", "topic", number, position(number)) for number in range(3_000)]
+    registry.begin(1)
+    tracemalloc.start()
+    for record in records:
+        offsets.replay(record, 1, 7)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    registry.end()
+    assert peak <= 5_000 * len(records)
+    offsets.replay_end_marker(7, True)
+    assert len(offsets.stored) == len(records)
+    assert offsets.is_empty is False
+    assert not offsets.pending.current
+
+
+def test_a_transaction_for_a_group_needs_a_group_id() -> None:
+    coordinator = Coordinator()
+    answers: list[Any] = []
+    request = commit_request({("topic", 0): position(1)})._replace(producer=TransactionalProducer(7, 0))
+    result_of(coordinator.commit_offsets("", request, answers.append))
+    assert answers == [{("topic", 0): ErrorCode.INVALID_GROUP_ID}]
+
+
+def test_a_deleted_topic_keeps_offsets_that_were_committed_afterwards() -> None:
+    """The topic was created again, and the offsets were stored without a topic ID."""
+    offsets = GroupOffsets(SnapshotRegistry())
+    for number in range(2):
+        value = position(5)._replace(commit_timestamp_ms=WALL_MS + number)
+        offsets.replay(OffsetRecord("g", "topic", number, value), 1, -1)
+    assert offsets.of_topic(topic("topic", 10), WALL_MS) == [("topic", 0)]
+
+
+def test_members_of_a_long_list_leave_in_order() -> None:
+    coordinator = Coordinator()
+    member_id = stable_member(coordinator, "g").member_id
+    names = [*(f"unknown-{number}" for number in range(1_200)), member_id, member_id]
+    results: list[LeaveResult] = []
+    result_of(coordinator.leave("g", [Leaving(name, None, "") for name in names], results.append))
+    (result,) = results
+    assert [one.member_id for one, _ in result.members] == names
+    assert [error for _, error in result.members[-2:]] == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID]

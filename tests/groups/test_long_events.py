@@ -8,9 +8,10 @@ import pytest
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
-from kafka_compat.groups.requests import Leaving
+from kafka_compat.groups.requests import JoinResult, Leaving
 from tests.groups.consumer.topics import topic_id
 from tests.groups.memory import Coordinator, join_request, sync_request
+from tests.support.steps import result_of
 
 MEMBERS = 500
 
@@ -60,7 +61,7 @@ def test_a_long_heartbeat_is_answered_after_other_work(busy: SlowClockCoordinato
 def test_events_of_a_busy_group_are_processed_in_order(busy: SlowClockCoordinator) -> None:
     first = busy.heartbeat_of("first")
     left: list[object] = []
-    busy.leave("g", [Leaving("first", None, "")], left.append)
+    result_of(busy.leave("g", [Leaving("first", None, "")], left.append))
     again = busy.heartbeat_of("first", 1)
     assert (first, left, again) == ([], [], [])
     busy.scheduler.advance(10_000)
@@ -127,3 +128,18 @@ def test_a_failure_of_a_long_event_is_reported_and_the_group_goes_on(
     again = busy.heartbeat_of("first")
     busy.scheduler.advance(10_000)
     assert [each.error for each in again] == [ErrorCode.NONE]
+
+
+def test_requests_that_wait_for_a_converted_group_are_answered_if_the_group_is_lost() -> None:
+    coordinator = SlowClockCoordinator()
+    waiting: list[JoinResult] = []
+    first: list[JoinResult] = []
+    coordinator.join("g", join_request(), first.append)
+    coordinator.scheduler.advance()
+    coordinator.join("g", join_request(), waiting.append)
+    coordinator.is_slow = True
+    joined = coordinator.heartbeat_of("m")
+    assert (waiting, joined) == ([], [])
+    coordinator.unload(coordinator.shard_of("g"))
+    assert [each.error for each in waiting] == [ErrorCode.REBALANCE_IN_PROGRESS]
+    assert [each.error for each in joined] == [ErrorCode.NOT_COORDINATOR]

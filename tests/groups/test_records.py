@@ -22,6 +22,11 @@ from kafka_compat.groups.records import (
 )
 from kafka_compat.groups.requests import OffsetAndMetadata
 from kafka_compat.protocol.codec import MalformedRequest, encode_versioned
+from kafka_compat.protocol.messages.consumer_group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    TopicPartitions,
+)
 from kafka_compat.protocol.messages.consumer_offsets import (
     GroupMetadataValue,
     MemberMetadata,
@@ -164,3 +169,22 @@ def test_topics_are_read_from_subscriptions() -> None:
 )
 def test_an_unreadable_subscription_yields_no_topics(junk: bytes) -> None:
     assert subscribed_topics([subscription(["a"]), junk]) is None
+
+
+def test_a_subscription_with_too_many_topics_is_not_read() -> None:
+    many = [str(number) for number in range(60_000)]
+    assert subscribed_topics([subscription(many)]) is None
+    assert subscribed_topics([b"\0\0\x7f\xff\xff\xff" + bytes(1_000_000)]) is None
+    few = subscription(many[:1_000])
+    assert subscribed_topics([few + bytes([number]) for number in range(200)]) == frozenset(many[:1_000])
+
+
+@pytest.mark.parametrize("state, epochs", [(99, [1, 1]), (0, [1])])
+def test_an_invalid_assignment_of_a_member_is_malformed(state: int, epochs: list[int]) -> None:
+    partitions = [TopicPartitions(topic_id=UUID(int=1), partitions=[0, 1], assignment_epochs=epochs)]
+    value = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=1, previous_member_epoch=0, state=state, assigned_partitions=partitions
+    )
+    key = ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m")
+    with pytest.raises(MalformedRequest):
+        decode_record(encode_versioned(key, 8), encode_versioned(value, 0))

@@ -125,7 +125,7 @@ class Client:
 
     def leave(self) -> None:
         leaving = Leaving(member_id=self.member_id, group_instance_id=self.instance, reason="random")
-        self.world.coordinator.leave("g", [leaving], self.world.expect(lambda _: None))
+        result_of(self.world.coordinator.leave("g", [leaving], self.world.expect(lambda _: None)))
 
 
 class World:

@@ -227,16 +227,17 @@ class Player(GroupPlayer):
             self._say(f"{partition}: {'none' if value is None else value.offset}{unstable}")
 
     def _delete_offsets(self, *partitions: str) -> None:
-        self._run(self.group.delete_offsets(map(_partition, partitions), "admin"))
+        wanted = [_partition(each) for each in partitions]
+        self._run(result_of(self.group.delete_offsets(wanted, "admin")))
 
     def _forget(self, *partitions: str) -> None:
         self._run(self.group.forget_partitions([_partition(partition) for partition in partitions]))
 
     def _delete(self) -> None:
-        self._run(self.group.delete("admin"))
+        self._run(result_of(self.group.delete("admin")))
 
     def _expire(self) -> None:
-        self._run(self.group.expire_offsets(self._now()))
+        self._run(self.group.delete_expired(self.group.expired_offsets(self._now())))
 
     def _describe(self) -> None:
         group = self.group.describe()

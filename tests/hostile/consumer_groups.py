@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import socket
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from uuid import UUID
@@ -18,6 +19,7 @@ from tests.support.process import wait_until
 LIVE_MEMBERS = 10_000
 LONGEST = 32_767
 """The length of the longest string in a request."""
+MANY_PARTITIONS = 5_000
 _GROUP_RESOURCE = 32
 _NO_SUCH_ID = UUID(int=7)
 
@@ -210,11 +212,137 @@ def _upgraded_crowd(port: int) -> Strike:
         for _ in range(500):
             connections.append(connect(port))
             connections[-1].sendall(frame)
+        # A group can be converted when its first rebalance has ended.
+        for connection in connections:
+            take_answer(connection)
         ask(port, last)
         for connection in connections:
             connection.close()
 
     return strike
+
+
+def _subscription(names: Iterable[str]) -> bytes:
+    """Return the metadata of a consumer in JoinGroup."""
+    encoded = [name.encode() for name in names]
+    topics = b"".join(struct.pack(">h", len(name)) + name for name in encoded)
+    return struct.pack(">hi", 1, len(encoded)) + topics + struct.pack(">ii", -1, 0)
+
+
+def _joins_consumer_group(port: int) -> Strike:
+    """A classic member of a consumer group that subscribes to very many topics."""
+    group = fresh("mixed")
+    ask(port, heartbeat(group, "m", subscribed_topic_names=["absent"]))
+    frame = request(ApiKey.JOIN_GROUP, 3, joining(group, _subscription(names(150_000, ""))))
+    return lambda: ask(port, frame)
+
+
+def _joins_classic_group(metadata: Callable[[], bytes]) -> Callable[[int], Strike]:
+    def prepare(port: int) -> Strike:
+        frame = request(ApiKey.JOIN_GROUP, 3, joining(fresh("large"), metadata()))
+        return lambda: ask(port, frame)
+
+    return prepare
+
+
+def _upgraded_member(port: int) -> Strike:
+    """A classic member that subscribes to very many topics, and a member that converts its group."""
+    group = fresh("upgraded")
+    join = request(ApiKey.JOIN_GROUP, 3, joining(group, _subscription(names(150_000, ""))))
+    last = heartbeat(group, "m", subscribed_topic_names=["absent"])
+
+    ask(port, join)
+    return lambda: ask(port, last)
+
+
+def _leaving(group: Callable[[int], str]) -> Callable[[int], Strike]:
+    def prepare(port: int) -> Strike:
+        members = [{"member_id": name} for name in names(MANY)]
+        frame = request(ApiKey.LEAVE_GROUP, 5, {"group_id": group(port), "members": members})
+        return lambda: ask(port, frame)
+
+    return prepare
+
+
+def _consumer_group(port: int) -> str:
+    group = fresh("consumer")
+    ask(port, heartbeat(group, "m", subscribed_topic_names=["absent"]))
+    return group
+
+
+def _commit(group: str, topic: str, partitions: int, version: int = 8) -> bytes:
+    parts = [{"partition_index": each, "committed_offset": each} for each in range(partitions)]
+    return request(
+        ApiKey.OFFSET_COMMIT, version, {"group_id": group, "topics": [{"name": topic, "partitions": parts}]}
+    )
+
+
+def _many_offsets(port: int) -> tuple[str, str]:
+    """Return a group and a topic, whose partitions all have committed offsets."""
+    (topic,) = topics_for(port, 1, MANY_PARTITIONS)
+    group = fresh("offsets")
+    ask(port, _commit(group, topic, MANY_PARTITIONS))
+    return group, topic
+
+
+def _commits_many_offsets(port: int) -> Strike:
+    (topic,) = topics_for(port, 1, MANY_PARTITIONS)
+    frame = _commit(fresh("offsets"), topic, MANY_PARTITIONS)
+    return lambda: ask(port, frame)
+
+
+def _commits_many_offsets_in_a_transaction(port: int) -> Strike:
+    (topic,) = topics_for(port, 1, MANY_PARTITIONS)
+    one = fresh("transactional")
+    with Connection(f"127.0.0.1:{port}", timeout_s=60) as connection:
+        connection.ask(ApiKey.FIND_COORDINATOR, 4, {"key_type": 1, "coordinator_keys": [one]})
+        found: Plain = {}
+
+        def has_begun() -> bool:
+            fields = {"transactional_id": one, "transaction_timeout_ms": 60_000}
+            found.update(connection.ask(ApiKey.INIT_PRODUCER_ID, 4, fields))
+            return bool(found["error_code"] == ErrorCode.NONE)
+
+        wait_until(has_begun, 60, "a producer ID")
+    identity = {"transactional_id": one, "producer_id": found["producer_id"]}
+    epoch = {"producer_epoch": found["producer_epoch"]}
+    parts = [{"partition_index": each, "committed_offset": each} for each in range(MANY_PARTITIONS)]
+    commit = request(
+        ApiKey.TXN_OFFSET_COMMIT,
+        5,
+        {
+            **identity,
+            **epoch,
+            "group_id": fresh("offsets"),
+            "topics": [{"name": topic, "partitions": parts}],
+        },
+    )
+    end = request(ApiKey.END_TXN, 5, {**identity, **epoch, "committed": True})
+    return lambda: exchange(port, [commit, end], 1)
+
+
+def _deletes_group_of_many_offsets(port: int) -> Strike:
+    group, _ = _many_offsets(port)
+    frame = request(ApiKey.DELETE_GROUPS, 2, {"groups_names": [group]})
+    return lambda: ask(port, frame)
+
+
+def _deletes_offsets_of_large_subscription(port: int) -> Strike:
+    (topic,) = topics_for(port, 1, 1_000)
+    group = fresh("deleted")
+    ask(port, heartbeat(group, "m", subscribed_topic_names=names(70_000)))
+    parts = [{"partition_index": each} for each in range(1_000)]
+    topics = [{"name": topic, "partitions": parts}]
+    frame = request(ApiKey.OFFSET_DELETE, 0, {"group_id": group, "topics": topics})
+    return lambda: ask(port, frame)
+
+
+def _deletes_topic_of_many_groups(port: int) -> Strike:
+    topic, other = topics_for(port, 2, 1_000)
+    prefix = fresh("each")
+    exchange(port, (_commit(f"{prefix}-{n}", topic, 1) for n in range(3_000)))
+    frame = request(ApiKey.DELETE_TOPICS, 3, {"topic_names": [topic, other], "timeout_ms": 60_000})
+    return lambda: ask(port, frame)
 
 
 def _group_config(number: int, name: str, value: str) -> Plain:
@@ -441,6 +569,28 @@ _ATTACKS = (
     Attack("5,000 consumer groups with one member each", _groups, is_flood=True),
     Attack("4,096 members whose IDs have the same hash code", _colliding_members, is_flood=True),
     Attack("classic group of 500 members that is converted", _upgraded_crowd, is_flood=True),
+    Attack("classic member of a consumer group with 150,000 topics", _joins_consumer_group),
+    Attack(
+        "member of a classic group with 150,000 topics",
+        _joins_classic_group(lambda: _subscription(names(150_000, ""))),
+    ),
+    Attack(
+        "member of a classic group with 10,000,000 empty topic names",
+        _joins_classic_group(lambda: struct.pack(">hi", 0, 10_000_000) + bytes(20_000_000)),
+        everyday=True,
+    ),
+    Attack("classic member with 150,000 topics whose group is converted", _upgraded_member),
+    Attack("LeaveGroup for 100,000 members of a consumer group", _leaving(_consumer_group), everyday=True),
+    Attack("LeaveGroup for 100,000 members of an unknown group", _leaving(lambda _: fresh("unknown"))),
+    Attack("OffsetCommit for 5,000 partitions", _commits_many_offsets),
+    Attack("TxnOffsetCommit for 5,000 partitions, and EndTxn", _commits_many_offsets_in_a_transaction),
+    Attack("DeleteGroups of a group with 5,000 offsets", _deletes_group_of_many_offsets),
+    Attack(
+        "OffsetDelete for 1,000 partitions in a group with 70,000 topics",
+        _deletes_offsets_of_large_subscription,
+        everyday=True,
+    ),
+    Attack("DeleteTopics of 2,000 partitions with 3,000 groups", _deletes_topic_of_many_groups),
 )
 
 CONSUMER_GROUPS = tuple(map(_after_coordinator, _ATTACKS))

@@ -14,7 +14,7 @@ Rules
   (`conversion.py`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
@@ -37,10 +37,12 @@ from kafka_compat.groups.requests import (
     SyncResult,
 )
 from kafka_compat.groups.timers import Timer, TimerKind
-from kafka_compat.long_work import Steps
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.protocol.codec import MalformedRequest
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kafka_compat.groups.consumer.reconciliation import Owned
     from kafka_compat.groups.consumer.records import ConsumerRecord
     from kafka_compat.groups.records import Record
@@ -62,7 +64,7 @@ class ClassicMembers:
         is_new = request.member_id == UNKNOWN_MEMBER_ID
         member_id = self._new_member_id(None) if is_new else request.member_id
         try:
-            subscription = self._check_join(request, member_id)
+            subscription = yield from self._check_join(request, member_id)
             if is_new and request.requires_known_member_id:
                 result = JoinResult(ErrorCode.MEMBER_ID_REQUIRED, member_id)
                 self._outbox.respond(waiter, result)
@@ -71,7 +73,7 @@ class ClassicMembers:
         except KafkaError as error:
             self._outbox.respond(waiter, JoinResult(error.code, UNKNOWN_MEMBER_ID))
 
-    def _check_join(self, request: Join, member_id: str) -> Subscription:
+    def _check_join(self, request: Join, member_id: str) -> Steps[Subscription]:
         limits, state = self._group.common.limits, self._state
         if not (limits.may_upgrade or limits.may_downgrade):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "The migration of groups is disabled")
@@ -83,7 +85,7 @@ class ClassicMembers:
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "No protocol is supported by all classic members"
             )
         try:
-            return read_subscription(request.protocols[0][1])
+            return (yield from read_subscription(request.protocols[0][1]))
         except MalformedRequest as error:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, str(error)) from None
 
@@ -98,7 +100,7 @@ class ClassicMembers:
         updated = _with_subscription(former, request, subscription)
         has_new_topics = group.change_member(former, updated, replaced, records)
         group_epoch, compared = yield from group.next_epoch(former, updated, has_new_topics, records)
-        owned = self._owned(subscription)
+        owned = yield from self._owned(subscription)
         then = None
         if static is not None and group.downgrade.is_due_if_replaced(state, static):
             target_epoch = state.target.current.epoch
@@ -142,9 +144,15 @@ class ClassicMembers:
         )
         return self._group.replace_static(known, member_id, records), known
 
-    def _owned(self, subscription: Subscription) -> "Owned":
-        named = {self._topics.topic_id(name): partitions for name, partitions in subscription.owned.items()}
-        return {topic_id: partitions for topic_id, partitions in named.items() if topic_id is not None}
+    def _owned(self, subscription: Subscription) -> "Steps[Owned]":
+        owned: dict[UUID, Collection[int]] = {}
+        for some in batched(subscription.owned.items()):
+            for name, partitions in some:
+                topic_id = self._topics.topic_id(name)
+                if topic_id is not None:
+                    owned[topic_id] = partitions
+            yield None
+        return owned
 
     def _set_timers(self, member: Member, now: Now) -> None:
         self._group.start_session(member, now)

@@ -38,6 +38,7 @@ from kafka_compat.groups.records import GroupRecord, GroupSnapshot
 from kafka_compat.groups.requests import CONSUMER_PROTOCOL_TYPE
 from kafka_compat.groups.roster import Member as ClassicGroupMember
 from kafka_compat.groups.roster import Roster
+from kafka_compat.long_work import Steps
 from kafka_compat.protocol.codec import MalformedRequest
 
 if TYPE_CHECKING:
@@ -72,26 +73,27 @@ class Upgrade:
                 f"the group has more than {self._limits.size_max} members (group.consumer.max.size)"
             )
 
-    def convert(self) -> tuple[list[ConsumerRecord], GroupState]:
-        """Return the records of the consumer group, and its state after them. Raises KafkaError."""
+    def convert(self) -> Steps[tuple[list[ConsumerRecord], GroupState]]:
+        """Return the records of the consumer group, and its state after them, in steps. Raises KafkaError."""
         roster = self._rebalance.roster.members
         order = TimelineOrder()
         members: dict[str, Member] = {}
         for member_id in string_order(list(roster)):
             order.put(member_id)
             try:
-                members[member_id] = self._member(roster[member_id])
+                members[member_id] = yield from self._member(roster[member_id])
             except MalformedRequest:
                 raise self._refusal("a member uses the consumer protocol incorrectly") from None
         records = self._records({member_id: members[member_id] for member_id in order.ordered_keys()})
         state = GroupState(SnapshotRegistry())
         for record in records:
+            yield None
             state.replay(record)
         # Kafka adds each member once to the group that computes the first target assignment.
         state.member_order = order
         return records, state
 
-    def _member(self, member: ClassicGroupMember) -> Member:
+    def _member(self, member: ClassicGroupMember) -> Steps[Member]:
         generation, protocol = self._rebalance.generation_id, self._rebalance.protocol_name
         assigned: dict[UUID, Mapping[int, int]] = {}
         if member.has_assignment:
@@ -106,7 +108,7 @@ class Upgrade:
             raise self._refusal(
                 "the rebalance in progress has not selected a protocol", ErrorCode.UNKNOWN_SERVER_ERROR
             )
-        subscription = read_subscription(member.metadata(protocol))
+        subscription = yield from read_subscription(member.metadata(protocol))
         return Member(
             member_id=member.member_id,
             instance_id=member.group_instance_id,

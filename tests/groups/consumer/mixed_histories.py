@@ -38,6 +38,7 @@ from tests.groups.consumer.histories import (
     comparable,
     comparable_description,
 )
+from tests.support.steps import result_of
 
 MIXED_SETTINGS = {**SETTINGS, "group.initial.rebalance.delay.ms": "0"}
 TIMEOUT_MS = 300_000
@@ -169,7 +170,7 @@ class MixedOurs(Ours):
             ]
             respond({"error_code": result.error, "members": members})
 
-        self._coordinator.leave(self._group, leaving, left)
+        result_of(self._coordinator.leave(self._group, leaving, left))
 
     def describe_classic(self) -> Plain:
         _, group = self._coordinator.describe_group(self._group)

@@ -161,7 +161,7 @@ def test_offsets_of_topics_to_which_a_member_subscribes_are_not_deleted() -> Non
     other = ("other", 0)
     assert commit(coordinator, 2, MEMBER, PARTITION, other) == [ErrorCode.NONE, ErrorCode.NONE]
     answers: list[PartitionErrors | ErrorCode] = []
-    coordinator.delete_offsets(GROUP, [PARTITION, other], answers.append)
+    result_of(coordinator.delete_offsets(GROUP, [PARTITION, other], answers.append))
     assert answers == [{PARTITION: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, other: ErrorCode.NONE}]
 
 
