@@ -260,7 +260,8 @@ class ConsumerGroup:
         elif member is None and not joins:
             raise _unknown(request.member_id)
         if member is None:
-            return Member(request.member_id), None
+            # A known member may join again as a static member, and then keeps its state.
+            return self.state.members.current.get(request.member_id) or Member(request.member_id), None
         if not joins:
             _check_instance(member, request)
             _check_epoch(member, request)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.groups.consumer.member import ClassicMember, Member, MemberState, PartitionEpochs
-from kafka_compat.protocol.codec import decode, decode_versioned, encode_versioned
+from kafka_compat.protocol.codec import MalformedRequest, decode, decode_versioned, encode_versioned
 from kafka_compat.protocol.messages import consumer_group_records as messages
 
 if TYPE_CHECKING:
@@ -265,7 +265,11 @@ def decode_record(key: bytes, value: bytes | None) -> ConsumerRecord | None:
     """Decode a record, or return None for other types of keys. Raises MalformedRequest if it is invalid."""
     version = int.from_bytes(key[:2], "big", signed=True)
     decoder = _DECODERS.get(version)
-    return None if decoder is None else decoder(key, value)
+    try:
+        return None if decoder is None else decoder(key, value)
+    except ValueError as error:
+        # A state is unknown, or partitions and epochs differ in number.
+        raise MalformedRequest(f"A record of a consumer group is invalid: {error}") from None
 
 
 def _decode_group(key: bytes, value: bytes | None) -> ConsumerRecord:

@@ -3,12 +3,15 @@
 An expression must match the whole name of a topic. Topics that the member must not describe are left out.
 """
 
+import re
 from collections.abc import Callable, Collection, Generator
 from typing import Any, Final, NamedTuple
 
 from kafka_compat.long_work import batched
 
 _PATTERNS_PER_STEP: Final = 50
+_ANY_BYTE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\C")
+"""The escape sequence for any byte, which Kafka does not support."""
 _COMPILATION_SIZE: Final = 20
 """Size of a step that compiles a regular expression."""
 
@@ -28,6 +31,8 @@ def problem(regex: str) -> str | None:
         import re2
     except ImportError:
         return "the broker needs the package google-re2: install kafka-compat[regex]"
+    if _ANY_BYTE.search(regex):
+        return "invalid escape sequence: \\C"
     try:
         _compiled(regex)
     except re2.error as error:
