@@ -360,12 +360,12 @@ class ConsumerGroup:
         known = self.state.regexes.current
         resolved_ms = max((each.timestamp_ms for each in known.values()), default=0)
         age_ms = now.wall_ms - resolved_ms
-        if not regexes or age_ms < _REGEX_INTERVAL_MS:
+        if not regexes or 0 <= age_ms < _REGEX_INTERVAL_MS:
             return
         if (
             regexes != known.keys()
             or self._resolved_version < self._topics.new_topics_version
-            or age_ms >= self.common.limits.regex_refresh_interval_ms
+            or not 0 <= age_ms < self.common.limits.regex_refresh_interval_ms
         ):
             self._is_resolving = True
             self.outbox.perform(ResolveRegexes(tuple(sorted(regexes)), request.may_describe))
@@ -410,8 +410,10 @@ class ConsumerGroup:
         """Return the epoch and the member's part of the target assignment, which is computed if it is due."""
         state = self.state
         known = state.target.current
-        due_ms = known.timestamp_ms + self.common.settings(self.group_id).assignment_interval_ms
-        if group_epoch <= known.epoch or (known.timestamp_ms and now.wall_ms < due_ms):
+        interval_ms = self.common.settings(self.group_id).assignment_interval_ms
+        # The age is negative if the clock has been set back.
+        is_recent = known.timestamp_ms != 0 and 0 <= now.wall_ms - known.timestamp_ms < interval_ms
+        if group_epoch <= known.epoch or is_recent:
             return known.epoch, state.target_of(member.member_id, member.instance_id)
         members = state.ordered_members()
         targets = dict(state.targets.current)

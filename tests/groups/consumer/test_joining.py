@@ -90,3 +90,25 @@ def test_regular_expressions_must_not_match_single_bytes() -> None:
     assert problem(r"a\C") is not None
     assert problem(r"a\\\C") is not None
     assert problem(r"a\\C") is None
+
+
+def test_a_clock_that_is_set_back_does_not_delay_assignments() -> None:
+    coordinator = Coordinator()
+    assert heartbeat(coordinator, "m").member_epoch == 2
+    coordinator.wall_ms -= 3_600_000
+    heartbeat(coordinator, "n")
+    _, view = coordinator.describe_consumer_group(GROUP)
+    assert view is not None
+    assert (view.epoch, view.target_epoch) == (3, 3)
+
+
+def test_a_clock_that_is_set_back_does_not_delay_regular_expressions() -> None:
+    coordinator = Coordinator()
+    heartbeat(coordinator, "m", topic_names=None, topic_regex="to.*")
+    coordinator.scheduler.advance(1)
+    coordinator.wall_ms -= 3_600_000
+    heartbeat(coordinator, "n", topic_names=None, topic_regex="t.*c")
+    coordinator.scheduler.advance(1)
+    _, view = coordinator.describe_consumer_group(GROUP)
+    assert view is not None
+    assert view.epoch == 3
