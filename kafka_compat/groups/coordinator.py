@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 DELETED_AT_ONCE: Final = 500
 """Number of offsets that expire, or that are deleted with their topic, in one step."""
+_LISTED_AT_ONCE: Final = 100
+"""Number of groups that are listed in one step."""
 _ENCODED_AT_ONCE: Final = 100
 """Number of committed offsets that are encoded in one step."""
 
@@ -312,12 +314,17 @@ class GroupCoordinator:
         return self._consumer_groups.limits.assignors[0]
 
     def topics_changed(self, names: Collection[str]) -> None:
-        """Let consumer groups that subscribe to these topics compare their metadata hash."""
-        changed = frozenset(names)
-        for running in self._running.values():
+        """Let consumer groups that subscribe to these topics compare their metadata hash, in the background
+        if there are many groups.
+        """
+        self._runtime.run_cooperatively(self._telling(frozenset(names)))
+
+    def _telling(self, changed: frozenset[str]) -> Iterator[int]:
+        for running in list(self._running.values()):
             consumer = running.machine.consumer
             if consumer.state.exists and consumer.state.subscribed_names(existing=changed.intersection):
                 consumer.topics_changed()
+            yield 2
 
     def leave(
         self, group_id: str, leaving: list[Leaving], respond: Callable[[LeaveResult], None]
@@ -549,15 +556,31 @@ class GroupCoordinator:
         """Return an error code, and the groups with these states and types, which must be in lower case.
         Empty filters match all.
         """
+        steps = self.list_groups_in_steps(states, types)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                found: tuple[ErrorCode, list[GroupOverview]] = stop.value
+                return found
+
+    def list_groups_in_steps(
+        self, states: set[str], types: set[str]
+    ) -> Steps[tuple[ErrorCode, list[GroupOverview]]]:
+        """Do the same as `list_groups`, in steps."""
         if self._runtime.is_closed:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._runtime.is_loading else ErrorCode.NONE
-        overviews = [running.machine.overview() for running in self._running.values()]
-        return error, [
-            group
-            for group in overviews
-            if (not states or group.state.lower() in states) and (not types or group.type in types)
-        ]
+        found: list[GroupOverview] = []
+        for some in batched(list(self._running.values()), _LISTED_AT_ONCE):
+            yield None
+            overviews = [each.machine.overview() for each in some if not each.machine.is_dead]
+            found += (
+                group
+                for group in overviews
+                if (not states or group.state.lower() in states) and (not types or group.type in types)
+            )
+        return error, found
 
     def describe_group(self, group_id: str) -> tuple[ErrorCode, GroupDescription | None]:
         """Return an error code, and the description of a classic group, or None if there is no such group."""

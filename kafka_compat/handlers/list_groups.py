@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.handlers.authorization import Denied, cluster_allows
-from kafka_compat.long_work import Steps, batched
+from kafka_compat.long_work import Steps, batched, gathered
 from kafka_compat.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kafka_compat.security.authorizer import Operation, ResourceType
 
@@ -16,22 +16,20 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
     states = yield from _lowercase(request.states_filter)
     types = yield from _lowercase(request.types_filter)
-    error, groups = ctx.services.groups.list_groups(states, types)
+    error, groups = yield from ctx.services.groups.list_groups_in_steps(states, types)
     if not cluster_allows(ctx, Operation.DESCRIBE, logged=False):
         denied = Denied(ctx, Operation.DESCRIBE, ResourceType.GROUP, logged=False)
-        groups = [group for group in groups if group.group_id not in denied]
-    return ListGroupsResponse(
-        error_code=error,
-        groups=[
-            ListedGroup(
-                group_id=group.group_id,
-                protocol_type=group.protocol_type,
-                group_state=group.state,
-                group_type=group.type,
-            )
-            for group in groups
-        ],
+        groups = yield from gathered(group for group in groups if group.group_id not in denied)
+    listed = yield from gathered(
+        ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type,
+            group_state=group.state,
+            group_type=group.type,
+        )
+        for group in groups
     )
+    return ListGroupsResponse(error_code=error, groups=listed)
 
 
 def _lowercase(names: Iterable[str]) -> Steps[set[str]]:

@@ -143,3 +143,34 @@ def test_requests_that_wait_for_a_converted_group_are_answered_if_the_group_is_l
     coordinator.unload(coordinator.shard_of("g"))
     assert [each.error for each in waiting] == [ErrorCode.REBALANCE_IN_PROGRESS]
     assert [each.error for each in joined] == [ErrorCode.NOT_COORDINATOR]
+
+
+def test_many_groups_are_listed_in_steps() -> None:
+    coordinator = SlowClockCoordinator()
+    for number in range(250):
+        coordinator.join(f"g-{number}", join_request(), lambda result: None)
+    steps = coordinator.list_groups_in_steps(set(), set())
+    assert [next(steps) for _ in range(3)] == [None] * 3
+    with pytest.raises(StopIteration) as stop:
+        next(steps)
+    assert len(stop.value.value[1]) == 250
+
+
+def test_many_groups_learn_of_a_changed_topic_in_steps() -> None:
+    coordinator = SlowClockCoordinator()
+    groups = [f"g-{number}" for number in range(250)]
+    for group in groups:
+        request = Heartbeat("m", 0, "c", "/h", rebalance_timeout_ms=1_000, topic_names=("topic",), owned={})
+        coordinator.consumer_heartbeat(group, request, lambda result: None)
+        coordinator.consumer_heartbeat(group, Heartbeat("m", 2, "c", "/h"), lambda result: None)
+
+    def informed() -> int:
+        machines = [running.machine for running in coordinator._running.values()]
+        return sum(machine.consumer._must_compare_hash for machine in machines)
+
+    assert informed() == 0
+    coordinator.is_slow = True
+    coordinator.topics_changed(["topic"])
+    assert 0 < informed() < len(groups)
+    coordinator.scheduler.advance(1_000)
+    assert informed() == len(groups)
