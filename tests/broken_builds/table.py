@@ -176,15 +176,16 @@ BROKEN_BUILDS = (
     BrokenBuild(
         "a deletion leaves what open transactions have written",
         "kafka_compat/groups/offsets.py",
-        "                self._remove_pending(other, partition)\n",
+        "                self._forget_pending(other, partition)\n"
+        "            self.pending.remove(partition)\n",
         "                pass\n",
         GROUPS,
     ),
     BrokenBuild(
         "an offset of a transaction wins over one that was written after it",
         "kafka_compat/groups/offsets.py",
-        "if known is None or known.log_offset < offset.log_offset:",
-        "if True:",
+        "if committed and (known is None or known.log_offset < offset.log_offset):",
+        "if committed:",
         GROUPS,
     ),
     BrokenBuild(
@@ -333,8 +334,8 @@ BROKEN_BUILDS = (
     BrokenBuild(
         "the assignment interval is ignored",
         "kafka_compat/groups/consumer/consumer_group.py",
-        "(known.timestamp_ms and now.wall_ms < due_ms)",
-        "False",
+        "group_epoch <= known.epoch or is_recent",
+        "group_epoch <= known.epoch",
         CONSUMER_GROUP_TRANSCRIPTS,
     ),
     BrokenBuild(
