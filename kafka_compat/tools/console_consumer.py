@@ -172,6 +172,12 @@ def _consumer(
 
     fetching = parsed(fetch_settings, settings)
     parsed(uses_consumer_protocol, settings)
+    if not settings.get("group.id", "-").strip():
+        cause = Failure(
+            "org.apache.kafka.common.errors.InvalidGroupIdException",
+            "The group.id must not be empty or blank.",
+        )
+        raise Failure("org.apache.kafka.common.KafkaException", "Failed to construct kafka consumer", cause)
     cluster = consuming(options.given("bootstrap-server"), settings)
     fetcher = Fetcher(cluster, fetching)
     topics = _topics(cluster, options, fetching.allow_auto_create)
