@@ -8,6 +8,7 @@ Shutdown has the reverse order; acknowledged records are on disk before the clea
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 from collections.abc import Callable, Mapping
@@ -234,10 +235,11 @@ class Broker:
             try:
                 server.bind(listener)
             except OSError as error:
+                is_taken = error.errno == errno.EADDRINUSE
                 raise StartupError(
                     f"cannot listen on {listener.name}://{listener.host}:{listener.port}: "
                     f"{error.strerror or error}. "
-                    "Is another broker running? Choose another address with "
+                    f"{'Is another broker running? ' if is_taken else ''}Choose another address with "
                     f"--override listeners={listener.name}://127.0.0.1:PORT (0 for any free port)."
                 ) from error
 

@@ -38,8 +38,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         use_utf8()
     prepare()
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if argv is None and (tool := registry.tool_named(sys.argv[0])):
-        return registry.run(tool, arguments)
+    tool = registry.tool_named(sys.argv[0]) if argv is None else None
+    if argv is not None or (tool is None and arguments[:1] == ["serve"]):
+        return _run(arguments, is_program=argv is None)  # A broker keeps running if its output fails.
+    from kafka_compat.tools.output import guarded
+
+    if tool is not None:
+        return guarded(lambda: registry.run(tool, arguments))
+    return guarded(lambda: _run(arguments, is_program=True))
+
+
+def _run(arguments: list[str], *, is_program: bool) -> int:
     if arguments and (tool := registry.tool_of(arguments[0])):
         return registry.run(tool, arguments[1:])
     if arguments == ["--version"]:
@@ -48,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with uncollected():
         args = _parse(arguments)
     code = int(importlib.import_module(COMMANDS[args.command]).run(args))
-    if argv is None and args.command == "serve":
+    if is_program and args.command == "serve":
         registry.leave(code)  # Other commands have exit handlers.
     return code
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import os
 import signal
 import sys
 import time
@@ -22,7 +21,6 @@ EXIT_WRONG: Final = 1
 EXIT_UNREACHABLE: Final = 2
 EXIT_USAGE: Final = 2
 _INTERRUPTED: Final = 130
-_BROKEN_PIPE: Final = 141
 _EVERY_S: Final = 2.0
 _TIMEOUT_S: Final = 5.0
 _BOOTSTRAP: Final = "127.0.0.1:9092"
@@ -83,10 +81,6 @@ def run(args: argparse.Namespace) -> int:
         return EXIT_USAGE
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:
-        # The reader has closed the pipe. Prevent the interpreter from retrying the write at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return _BROKEN_PIPE
     return code
 
 

@@ -76,7 +76,9 @@ class SharedStore:
         except ConfigError as error:
             raise StartupError(error.in_full) from error
         except (MetadataStoreError, ValueError) as error:
-            problem = f"{error} Without zookeeper.connect, the broker runs standalone."
+            problem = (
+                f"{str(error).removesuffix('.')}. Without zookeeper.connect, the broker runs standalone."
+            )
             raise StartupError(problem) from error
         return StoreConnection(store, cluster_id, may_lack_topics=False)
 

@@ -2,6 +2,7 @@
 has ended.
 """
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -144,7 +145,7 @@ class Awaiting:
     ) -> Answer:
         def late(timeout_ms: int) -> str:
             wanted = ", ".join(f"{key}={value}" for key, value in call.query.items() if key != "timeout_ms")
-            return f"{what} did not reach {wanted} within {timeout_ms} ms: {describe()}"
+            return f"{what} did not reach {wanted} within {timeout_ms} ms: {json.dumps(describe())}"
 
         return await self._pulse.answer(call, is_so, describe, late)
 

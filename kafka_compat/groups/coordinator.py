@@ -5,6 +5,7 @@ is passed to the callback of its request, immediately or when the records that i
 Each callback is called exactly once, even if this broker loses the shard or shuts down.
 """
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -20,7 +21,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult, check, rejected
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
-from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, resolved
+from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, are_supported, resolved
 from kafka_compat.groups.consumer.state import View
 from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
@@ -51,6 +52,8 @@ from kafka_compat.metadata.topic_nodes import new_id
 
 if TYPE_CHECKING:
     from kafka_compat.metadata.described import TopicMetadata
+
+log = logging.getLogger(__name__)
 
 
 DELETED_AT_ONCE: Final = 500
@@ -131,6 +134,7 @@ class GroupCoordinator:
         self._new_member_id = new_member_id
         self._consumer_groups = consumer_groups
         self.counts = GroupCounts()
+        self._has_told_of_regexes = False
         self._runtime: CoordinatorRuntime[Group, Record] = CoordinatorRuntime(
             topic=OFFSETS_TOPIC,
             noun="group",
@@ -255,6 +259,15 @@ class GroupCoordinator:
         except KafkaError as invalid:
             respond(rejected(invalid))
             return
+        if request.topic_regex and not self._has_told_of_regexes and not are_supported():
+            # Log this, because clients such as librdkafka do not show the message of the response.
+            log.warning(
+                "Rejected a subscription to the regular expression %r in group %s: the package google-re2 is "
+                "missing. Install kafka-compat[regex], and restart the broker",
+                request.topic_regex,
+                group_id,
+            )
+            self._has_told_of_regexes = True
         error = self._refusal(group_id)
         running = self._running.get(group_id)
         if not error and running is None:

@@ -324,6 +324,7 @@ _GROUPS_AT_ONCE: Final = 1000
 _SEVERAL_GROUPS: Final = 8
 """First version of OffsetFetch that supports several groups (KIP-709)."""
 _NEW_PROTOCOL: Final = "consumer"
+_EMPTY: Final = "Empty"
 _CLASSIC: Final = ("", "classic")
 
 
@@ -364,7 +365,10 @@ def _describe(observer: Observer, node_id: int, groups: dict[str, Group]) -> Non
     for answer in answers:
         for one in answer.groups if answer is not None else ():
             group = groups[one.group_id]
-            if one.error_code:
+            if one.error_code == ErrorCode.UNSUPPORTED_VERSION and group.state == _EMPTY:
+                # The feature group.version was disabled; the group stays until a classic member joins.
+                groups[one.group_id] = group._replace(members=0)
+            elif one.error_code:
                 groups[one.group_id] = group._replace(error=known_code(one.error_code).name)
             else:
                 state = one.group_state or group.state

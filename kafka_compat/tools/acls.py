@@ -116,7 +116,7 @@ def run(arguments: list[str]) -> int:
             _list(options)
     except Exception as error:
         failure = of_client(error)
-        print(f"Error while executing ACL command: {failure.message}\n{failure.trace}")
+        print(f"Error while executing ACL command: {failure.message}\n{failure.trace}", file=options.errors)
         return 1
     return 0
 

@@ -31,7 +31,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         found = of_client(error)
         found = found.cause or found if found.kind.endswith(".ExecutionException") else found
-        print(f"Error while executing client metrics command : {found.message}")
+        print(f"Error while executing client metrics command : {found.message}", file=options.errors)
         log("ERROR", found.trace, _LOGGER)
         return 1
     return 0

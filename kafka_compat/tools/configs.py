@@ -41,6 +41,7 @@ _DEFAULTS: Final = {
     "broker-defaults": "brokers",
     "ip-defaults": "ips",
 }
+_WITHOUT_DEFAULTS: Final = {"topics", "client-metrics", "groups", "broker-loggers"}
 
 
 def run(arguments: list[str]) -> int:
@@ -160,6 +161,8 @@ def _check_names(options: Options, entities: _Entities) -> None:
                         f"The entity name for {kind} must be an IP address or resolvable, but it is: "
                         f"{options.given(flag)}"
                     ) from None
+    if options.has("describe") and options.has("entity-default") and _WITHOUT_DEFAULTS & {*entities.types}:
+        raise illegal_argument(f"--describe of {','.join(entities.types)} excludes --entity-default")
     if options.has("describe") and "broker-loggers" in entities.types and not named:
         raise illegal_argument(f"--describe requires an entity name for {','.join(entities.types)}")
 

@@ -15,6 +15,7 @@ from kafka_compat.tools import deserializers, show
 from kafka_compat.tools.admin import consuming, parsed, settings_in
 from kafka_compat.tools.failure import Failure, log, of_client
 from kafka_compat.tools.options import Options
+from kafka_compat.tools.output import Unwritable, discard
 
 if TYPE_CHECKING:
     from kafka_compat.client.consumed import Consumed
@@ -95,8 +96,9 @@ class _Console:
             code = _INTERRUPTED
         except _Stopped:
             code = _TERMINATED
-        except BrokenPipeError:
+        except Unwritable:
             print("Cannot write to standard output, closing the consumer.", file=sys.stderr)
+            discard()
         finally:
             if before is not None:
                 signal.signal(signal.SIGTERM, before)
@@ -111,7 +113,7 @@ class _Console:
                 out.flush()
                 try:
                     record = self._next(timeout_s)
-                except (KeyboardInterrupt, BrokenPipeError, _Stopped):
+                except (KeyboardInterrupt, _Stopped):
                     raise
                 except Exception as error:
                     log("ERROR", "Error processing message, terminating consumer process: ", _LOGGER)
@@ -143,7 +145,7 @@ class _Console:
             self._consumer.close()
         except Exception as error:
             log("WARN", f"Closing the consumer failed: {_failure(error)}", _LOGGER)
-        with suppress(BrokenPipeError):
+        with suppress(Unwritable):
             sys.stdout.flush()
         print(f"Processed a total of {self._count} messages", file=sys.stderr)
 
@@ -170,6 +172,12 @@ def _consumer(
 
     fetching = parsed(fetch_settings, settings)
     parsed(uses_consumer_protocol, settings)
+    if not settings.get("group.id", "-").strip():
+        cause = Failure(
+            "org.apache.kafka.common.errors.InvalidGroupIdException",
+            "The group.id must not be empty or blank.",
+        )
+        raise Failure("org.apache.kafka.common.KafkaException", "Failed to construct kafka consumer", cause)
     cluster = consuming(options.given("bootstrap-server"), settings)
     fetcher = Fetcher(cluster, fetching)
     topics = _topics(cluster, options, fetching.allow_auto_create)

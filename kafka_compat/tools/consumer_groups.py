@@ -50,7 +50,8 @@ def run(arguments: list[str]) -> int:
         failure = of_client(error)
         if failure.kind == "java.lang.IllegalArgumentException":
             options.usage_error(failure.message or "")
-        print(f"\nError: Executing consumer group command failed due to {failure.message}")
+        text = f"\nError: Executing consumer group command failed due to {failure.message}"
+        print(text, file=options.errors)
         sys.stdout.flush()
         print(failure.trace, end="", file=sys.stderr)
     finally:

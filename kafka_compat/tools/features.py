@@ -43,6 +43,9 @@ _RELEASES: Final = (
 )
 """Releases of the metadata.version levels, starting with level _FIRST."""
 
+_LATER: Final = ("4.4-IV1", "4.4-IV2", "4.5-IV0")
+"""Releases of the following levels, which only Kafka 4.4 and newer know: `describe` shows their names."""
+
 PRODUCTION: Final = "4.3-IV0"
 """The last release whose level Kafka 4.3 supports without unstable features."""
 
@@ -61,8 +64,9 @@ _NEEDS: Final = {("eligible.leader.replicas.version", 1): {"metadata.version": 2
 
 def name_of(level: int) -> str | None:
     """Return the release of a metadata.version level, or None if the level is unknown."""
+    names = (*_RELEASES, *_LATER)
     index = level - _FIRST
-    return _RELEASES[index] if 0 <= index < len(_RELEASES) else None
+    return names[index] if 0 <= index < len(names) else None
 
 
 def level_of(release: str) -> int:
@@ -245,6 +249,12 @@ def _wanted(command: str, given: Given) -> dict[str, int]:
         found[name] = level
     if not found:
         raise _terse(f"Specify a feature to {command}")
+    for level in found.values():
+        # Kafka's admin client checks this before it sends a request.
+        if level < 0:
+            raise illegal_argument("The level of a feature must not be negative.")
+        if level < 1 and command == "upgrade":
+            raise illegal_argument(f"An upgrade to level {level} is not possible: use downgrade or disable.")
     return found
 
 

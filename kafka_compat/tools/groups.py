@@ -27,7 +27,7 @@ def run(arguments: list[str]) -> int:
             _print([group for group in all_groups(cluster) if _is_chosen(group, options)], options)
     except Exception as error:
         found = of_client(error)
-        print(f"Error while executing groups command : {found.message}")
+        print(f"Error while executing groups command : {found.message}", file=options.errors)
         log("ERROR", found.trace, _LOGGER)
         return 1
     return 0

@@ -7,7 +7,7 @@ is an optional argument, and a preceding `*` makes the flag required. The first 
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final, NamedTuple, NoReturn, Self
+from typing import Final, NamedTuple, NoReturn, Self, TextIO
 
 from kafka_compat.tools.failure import Failure
 
@@ -97,6 +97,13 @@ class Options:
     @property
     def as_json(self) -> bool:
         return JSON in self._given
+
+    @property
+    def errors(self) -> TextIO:
+        """The stream for errors that Kafka's command prints on standard output, which is only for JSON with
+        --json.
+        """
+        return sys.stderr if self.as_json else sys.stdout
 
     def exit_for_help(self, without_arguments: str | None = None) -> None:
         """Exit with the help for --help or an empty command line, and with the version for --version.

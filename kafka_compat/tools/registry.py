@@ -34,7 +34,6 @@ or raises Failure or SystemExit.
 """
 
 _INTERRUPTED: Final = 130
-_BROKEN_PIPE: Final = 141
 
 
 def tool_named(program: str) -> str | None:
@@ -63,16 +62,14 @@ def run(tool: str, arguments: Sequence[str]) -> int:
         code = int(end.code or 0)
     except KeyboardInterrupt:
         code = _INTERRUPTED
-    except BrokenPipeError:
-        # The reader has closed the pipe. Prevent the interpreter from retrying the write at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        code = _BROKEN_PIPE
     return code
 
 
 def main(tool: str) -> None:
     """Run a command as the main program."""
-    leave(run(tool, sys.argv[1:]))
+    from kafka_compat.tools.output import guarded
+
+    leave(guarded(lambda: run(tool, sys.argv[1:])))
 
 
 def leave(code: int) -> NoReturn:

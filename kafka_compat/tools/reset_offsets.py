@@ -48,7 +48,8 @@ def reset_offsets(cluster: Cluster, options: Options) -> None:
         if state not in (EMPTY, DEAD):
             print(
                 f"\nError: Offsets can only be reset while the group '{group_id}' is inactive; its "
-                f"state is {state}."
+                f"state is {state}.",
+                file=options.errors,
             )
             plan[group_id] = {}
             continue
@@ -196,7 +197,7 @@ class _Planner:
     def _from_file(self, path: str) -> Offsets:
         plan = _plan_in(path, self._options.values("group"))
         if self._group_id not in plan:
-            print(f"\nError: No reset plan for group {self._group_id} found")
+            print(f"\nError: No reset plan for group {self._group_id} found", file=self._options.errors)
             return {}
         return self._in_range(plan[self._group_id])
 

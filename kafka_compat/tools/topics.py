@@ -49,7 +49,7 @@ def run(arguments: list[str]) -> int:
         actions.get(action, delete)(cluster, options)
     except Exception as error:
         found = of_client(error)
-        print(f"Error while executing topic command : {found.message}")
+        print(f"Error while executing topic command : {found.message}", file=options.errors)
         log("ERROR", found.trace, LOGGER)
         return 1
     finally:

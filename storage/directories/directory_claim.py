@@ -24,7 +24,7 @@ def why_unusable(path: str, error: OSError) -> str:
         return f"{existing} is on a read-only file system"
     if not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
         return f"user {os.geteuid()} cannot read and write in {existing}"
-    return str(error)
+    return f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
 
 
 class DirectoryClaim:

@@ -119,8 +119,16 @@ def test_a_port_in_use_is_reported_without_creating_a_directory(tmp_path: Path) 
         port = taken.getsockname()[1]
         message = refusal(*on(tmp_path / "data", port))
     assert f"127.0.0.1:{port}" in message
-    assert "--override listeners=" in message
+    assert "Is another broker running? " in message and "--override listeners=" in message
     assert not (tmp_path / "data").exists()
+
+
+def test_a_host_name_that_does_not_resolve_is_reported_without_a_hint_at_another_broker(
+    tmp_path: Path,
+) -> None:
+    said = refusal(f"--override=log.dirs={tmp_path}", "--override=listeners=PLAINTEXT://none.invalid:9092")
+    assert "cannot listen on PLAINTEXT://none.invalid:9092: " in said
+    assert "another broker" not in said and "--override listeners=" in said
 
 
 @pytest.mark.parametrize(
@@ -147,6 +155,16 @@ def test_a_missing_settings_file_is_reported(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     assert str(tmp_path / "file") in refusal(*on(tmp_path / "file" / "data"))
+    assert refusal(*on(Path("/proc/data"))).endswith(
+        "log directory /proc/data is offline: open: [Errno 2] No such file or directory: /proc/data"
+    )
+
+
+def test_an_unreachable_zookeeper_is_reported(tmp_path: Path) -> None:
+    waits = "--override=zookeeper.connection.timeout.ms=500"
+    assert refusal(*on(tmp_path), "--override=zookeeper.connect=127.0.0.1:1", waits).endswith(
+        "Check zookeeper.connect. Without zookeeper.connect, the broker runs standalone."
+    )
 
 
 def test_kafkas_own_server_properties_file_starts_a_broker(tmp_path: Path, running: list[Running]) -> None:

@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 from kafka import KafkaConsumer
 
 from kafka_compat.testing import ControlFailed, KafkaBroker, KafkaCluster
@@ -109,6 +109,12 @@ def test_a_timeout_reports_the_current_state(broker: KafkaBroker) -> None:
     with pytest.raises(ControlFailed, match=r"group g did not reach state=Stable, members=2 within 200 ms"):
         broker.control.await_group("g", state="Stable", members=2, timeout_s=0.2)
     assert 0.2 <= time.monotonic() - began_s < SOON_S
+    broker.create_topic("t")
+    client = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "read"})
+    client.commit(offsets=[TopicPartition("t", 0, 0)], asynchronous=False)
+    client.close()
+    with pytest.raises(ControlFailed, match=r'\{"state": "Empty", "members": \[\], '):
+        broker.control.await_group("read", state="Stable", timeout_s=0)
     with pytest.raises(ControlFailed, match=r"topic t did not reach records=1 within 0 ms: .*0"):
         broker.control.await_records("t", 1, timeout_s=0)
     with pytest.raises(ControlFailed, match="records=-1: expected a whole number"):

@@ -39,7 +39,9 @@ WHY_STORED: Mapping[str, str] = {
     "log.local.": "Tiered storage (KIP-405) is not supported.",
     "local.": "Tiered storage (KIP-405) is not supported.",
     "group.share.": "Share groups (KIP-932) are not supported.",
-    "group.coordinator.": "Applies only to Kafka's new group coordinator, which this broker does not have.",
+    "group.coordinator.append.": "Records of groups are written without delay.",
+    "group.coordinator.rebalance.": "The feature group.version enables the consumer protocol: see "
+    "[operate.md](operate.md#feature-levels).",
     "early.start.listeners": "Applies only to KRaft mode.",
     "zookeeper.metadata.migration": "Applies only to the migration to KRaft.",
     "password.encoder.": "Passwords cannot be set dynamically, so they are not encrypted.",

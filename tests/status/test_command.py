@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 
 from kafka_compat.client.cluster import Cluster
 from kafka_compat.status.observer import Observer
+from tests.conformance.features import disable_consumer_groups, enable_consumer_groups
 from tests.status import world
 from tests.status.world import COMMITTED, RECORDS, one, status
 from tests.support.ports import free_port
@@ -61,31 +63,50 @@ def test_the_status_shows_topics_groups_and_lag(request: pytest.FixtureRequest, 
     assert log_dir["replica_bytes"] >= told["disk_bytes"]
 
 
-def test_a_group_that_uses_the_consumer_protocol_is_shown(genuine_41: Any) -> None:
-    from confluent_kafka import Consumer
-
-    topic = f"status-{uuid.uuid4()}"
-    world.make_topic(genuine_41.address, topic, [[1]])
-    world.write(genuine_41.address, topic)
+def _consume(address: str, topic: str) -> Consumer:
+    """Return a member of the group `topic` that has received a record of the topic."""
     consumer = Consumer(
         {
-            "bootstrap.servers": genuine_41.address,
+            "bootstrap.servers": address,
             "group.id": topic,
             "group.protocol": "consumer",
             "auto.offset.reset": "earliest",
             "log_level": 0,
         }
     )
+    consumer.subscribe([topic])
+    deadline = time.monotonic() + 60
+    while consumer.poll(0.1) is None and time.monotonic() < deadline:
+        pass
+    return consumer
+
+
+def test_a_group_that_uses_the_consumer_protocol_is_shown(genuine_41: Any) -> None:
+    topic = f"status-{uuid.uuid4()}"
+    world.make_topic(genuine_41.address, topic, [[1]])
+    world.write(genuine_41.address, topic)
+    consumer = _consume(genuine_41.address, topic)
     try:
-        consumer.subscribe([topic])
-        deadline = time.monotonic() + 60
-        while consumer.poll(0.1) is None and time.monotonic() < deadline:
-            pass
         _, found = status(genuine_41.address)
     finally:
         consumer.close()
     group = one(found["groups"], "group", topic)
     assert (group["type"], group["state"], group["members"]) == ("consumer", "Stable", 1)
+
+
+def test_an_empty_group_of_a_disabled_protocol_is_not_a_problem(broker: KafkaCompatBroker) -> None:
+    world.make_topic(broker.address, "orders", [[1]])
+    world.write(broker.address, "orders")
+    consumer = _consume(broker.address, "orders")
+    disable_consumer_groups(broker.address)
+    code, found = status(broker.address)
+    assert code == 1 and "(orders): UNSUPPORTED_VERSION" in found["problems"][0]["text"]
+    enable_consumer_groups(broker.address)
+    consumer.close()
+    disable_consumer_groups(broker.address)
+    code, found = status(broker.address)
+    group = one(found["groups"], "group", "orders")
+    assert (code, group["state"], group["members"]) == (0, "Empty", 0)
 
 
 def test_a_standalone_broker_is_healthy(broker: KafkaCompatBroker) -> None:

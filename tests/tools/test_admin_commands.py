@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kafka_compat.tools import features
 from tests.support import campaign
 from tests.support.java_tools import JavaTools
 from tests.support.ports import adjacent_ports
@@ -129,3 +130,14 @@ def test_commands_print_the_same_output_as_kafka_on_kraft_clusters(
 def _some(text: str) -> str:
     """Return all lines in a campaign, otherwise a part of them."""
     return "\n".join(text.splitlines()[:: campaign.rounds(16, 1)])
+
+
+def test_levels_of_kafka_4_4_have_names() -> None:
+    """The compared commands are those of Kafka 4.3, which print UNKNOWN."""
+    assert [features.name_of(level) for level in (30, 31, 33, 34, 35)] == [
+        "4.3-IV0",
+        "4.4-IV0",
+        "4.4-IV2",
+        "4.5-IV0",
+        None,
+    ]

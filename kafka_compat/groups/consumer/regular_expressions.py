@@ -25,12 +25,21 @@ class ResolveRegexes(NamedTuple):
     may_describe: Callable[[str], bool]
 
 
+def are_supported() -> bool:
+    """Return whether the package that matches regular expressions is installed."""
+    try:
+        import re2  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def problem(regex: str) -> str | None:
     """Return why a regular expression cannot be used, or None."""
-    try:
-        import re2
-    except ImportError:
+    if not are_supported():
         return "the broker needs the package google-re2: install kafka-compat[regex]"
+    import re2
+
     if _ANY_BYTE.search(regex):
         return "invalid escape sequence: \\C"
     try:
