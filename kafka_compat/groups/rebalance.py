@@ -482,7 +482,8 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
             count += max(_topic_count(subscription), 0)
             if count > _TOPICS_MAX:
                 return None
-            known = subscription[: _read_topics(subscription, topics)]
+            end = _read_topics(subscription, topics)
+            known = subscription[:end]
     except (StructError, UnicodeDecodeError, ValueError):
         return None
     return frozenset(topics)
