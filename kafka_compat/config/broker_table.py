@@ -1,5 +1,6 @@
 """All settings of a Kafka 3.9.1 broker in ZooKeeper mode, one per line, in the order of Kafka's definition.
-The settings for consumer groups (group.consumer.*) and their defaults are those of Kafka 4.4.
+The settings for consumer groups (group.consumer.*) and their defaults are those of Kafka 4.4. The settings
+group.coordinator.* also accept the values of Kafka 4.4.
 
 Columns: name, type, default, importance, update mode (read-only: only at startup; per-broker and
 cluster-wide: also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, rule for values
@@ -154,9 +155,9 @@ group.min.session.timeout.ms int 6000 medium read-only works # Minimum session t
 group.max.session.timeout.ms int 1800000 medium read-only works # Maximum session timeout of a group member, in milliseconds. Members with a longer timeout are rejected.
 group.initial.rebalance.delay.ms int 3000 medium read-only works # Time in milliseconds that the coordinator waits for more members after the first member joins an empty group. Use 0 in tests.
 group.max.size int 2147483647 medium read-only works [1,...] # Maximum number of members of a group. Additional members are rejected. The default is no limit.
-group.coordinator.rebalance.protocols list classic medium read-only stored one-of:consumer,classic,share,unknown
+group.coordinator.rebalance.protocols list classic medium read-only stored one-of:consumer,classic,streams,share,unknown
 group.coordinator.threads int 1 medium read-only unneeded [1,...]
-group.coordinator.append.linger.ms int 10 medium read-only stored [0,...]
+group.coordinator.append.linger.ms int 10 medium read-only stored [-1,...]
 group.coordinator.new.enable boolean false medium internal stored
 offset.metadata.max.bytes int 4096 high read-only works # Maximum size of the metadata in an offset commit, in bytes.
 offsets.load.buffer.size int 5242880 high read-only stored [1,...]

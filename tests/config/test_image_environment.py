@@ -45,6 +45,17 @@ def test_a_kraft_node_is_a_broker_without_a_controller_listener() -> None:
     assert config.unknown == ()
 
 
+def test_the_settings_of_the_group_coordinator_may_have_the_values_of_kafka_4() -> None:
+    config = configured(
+        KAFKA_GROUP_COORDINATOR_REBALANCE_PROTOCOLS="classic,consumer,share,streams",
+        KAFKA_GROUP_COORDINATOR_APPEND_LINGER_MS="-1",
+    )
+    assert config.without_effect == [
+        "group.coordinator.rebalance.protocols",
+        "group.coordinator.append.linger.ms",
+    ]
+
+
 @pytest.mark.parametrize("prefix", ["KAFKA_", "KAFKA_CFG_"])
 def test_the_controller_listener_does_not_need_to_be_named_in_a_setting(prefix: str) -> None:
     environment = {
