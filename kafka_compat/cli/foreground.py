@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -149,21 +148,6 @@ def tell_ready(brokers: Sequence[Broker], http_url: str | None = None, *, as_jso
         for broker in brokers
     ]
     write(json.dumps({"brokers": found, "http": http_url}))
-
-
-def tell_started(broker: Broker) -> None:
-    """Print the log lines that Testcontainers modules and scripts wait for in the output of a Kafka
-    container. The lines are Kafka's, from both KRaft and ZooKeeper mode.
-    """
-    number, now = broker.broker_id, time.time()
-    moment = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))},{int(now * 1000) % 1000:03}"
-    for line in (
-        f"[BrokerLifecycleManager id={number}] The broker has been unfenced. Transitioning from RECOVERY to "
-        "RUNNING. (kafka.server.BrokerLifecycleManager)",
-        f"[KafkaRaftServer nodeId={number}] Kafka Server started (kafka.server.KafkaRaftServer)",
-        f"[KafkaServer id={number}] started (kafka.server.KafkaServer)",
-    ):
-        write(f"[{moment}] INFO {line}")
 
 
 def ready_line(broker: Broker) -> str:

@@ -9,7 +9,7 @@ from kafka_compat.broker import Broker, StartupError, cluster_broker
 from kafka_compat.cli.foreground import STOP_TIMEOUT_S, keep_modules, tell_ready
 from kafka_compat.cli.http_services import HttpServices, hooks_of, http_services
 from kafka_compat.cli.local_brokers import Tree, broker_configs
-from kafka_compat.cli.log_output import refuse
+from kafka_compat.cli.log_output import refuse, tell_started
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.store.embedded import EmbeddedSession
@@ -69,9 +69,11 @@ class LocalCluster:
         await self.tree.close()
 
 
-async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool, syncs: bool) -> int:
-    """Run the cluster until SIGINT or SIGTERM, and return the exit code. `syncs` is the parameter of
-    BrokerHooks.
+async def serve_local_cluster(
+    config: BrokerConfig, count: int, *, as_json: bool, kafka_lines: bool, syncs: bool
+) -> int:
+    """Run the cluster until SIGINT or SIGTERM, and return the exit code. With `kafka_lines`, print Kafka's
+    lines about a started broker for each broker. `syncs` is the parameter of BrokerHooks.
     """
     stop = asyncio.Event()
     failed = False
@@ -105,6 +107,9 @@ async def serve_local_cluster(config: BrokerConfig, count: int, *, as_json: bool
     tell_ready(cluster.brokers, http.url if http else None, as_json=as_json)
     if http is not None:
         http.serve(cluster.brokers, cluster.tree)
+    if kafka_lines:
+        for broker in cluster.brokers:
+            tell_started(broker.broker_id)
     keeping = asyncio.ensure_future(keep_modules())
     await stop.wait()
     keeping.cancel()

@@ -132,6 +132,21 @@ def write(text: str) -> None:
         os.close(nothing)
 
 
+def tell_started(broker_id: int) -> None:
+    """Print the log lines that Testcontainers modules and scripts wait for in the output of a Kafka
+    container. The lines are Kafka's, from both KRaft and ZooKeeper mode.
+    """
+    now = time.time()
+    moment = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))},{int(now * 1000) % 1000:03}"
+    for line in (
+        f"[BrokerLifecycleManager id={broker_id}] The broker has been unfenced. Transitioning from RECOVERY "
+        "to RUNNING. (kafka.server.BrokerLifecycleManager)",
+        f"[KafkaRaftServer nodeId={broker_id}] Kafka Server started (kafka.server.KafkaRaftServer)",
+        f"[KafkaServer id={broker_id}] started (kafka.server.KafkaServer)",
+    ):
+        write(f"[{moment}] INFO {line}")
+
+
 def refuse(message: str, config: BrokerConfig | None = None) -> int:
     """Print why the broker cannot start, and return the exit code."""
     if config is not None and is_json(config):

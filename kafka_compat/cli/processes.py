@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from kafka_compat import own_processes
 from kafka_compat.cli.http_services import LISTENER
 from kafka_compat.cli.local_brokers import Tree, address, broker_configs, http_listeners, listeners_text
-from kafka_compat.cli.log_output import refuse, tell
+from kafka_compat.cli.log_output import refuse, tell, tell_started
 from kafka_compat.cli.orders import READY, REFUSED, STOP, Orders
 from kafka_compat.config import BrokerConfig
 from kafka_compat.config.environment import TopicToCreate
@@ -175,10 +175,12 @@ START_TIMEOUT_S = 15.0
 """Additional seconds for a broker that is still starting, because it may wait for stopping brokers."""
 
 
-async def serve_processes(config: BrokerConfig, count: int, *, verbose: bool) -> int:
-    """Run the brokers until SIGINT or SIGTERM, and return the exit code."""
+async def serve_processes(config: BrokerConfig, count: int, *, verbose: bool, kafka_lines: bool) -> int:
+    """Run the brokers until SIGINT or SIGTERM, and return the exit code. With `kafka_lines`, print Kafka's
+    lines about a started broker for each broker.
+    """
     try:
-        return await Supervisor(config, count, verbose=verbose).run()
+        return await Supervisor(config, count, verbose=verbose, kafka_lines=kafka_lines).run()
     except StartupError as error:
         return refuse(str(error), config)
 
@@ -186,7 +188,7 @@ async def serve_processes(config: BrokerConfig, count: int, *, verbose: bool) ->
 class Supervisor:
     """The supervisor of the broker processes. It follows the rules in the module docstring."""
 
-    def __init__(self, config: BrokerConfig, count: int, *, verbose: bool) -> None:
+    def __init__(self, config: BrokerConfig, count: int, *, verbose: bool, kafka_lines: bool) -> None:
         """Prepare the brokers. Raises StartupError if a setting is invalid."""
         configs = broker_configs(config, count, config.broker_id)
         for each, http_listener in zip(configs, http_listeners(config, count), strict=True):
@@ -198,6 +200,7 @@ class Supervisor:
         self._brokers = [SupervisedBroker(each, self._served, verbose=verbose) for each in configs]
         self._tree: Tree | None = None
         self._is_ready = False
+        self._kafka_lines = kafka_lines
         self._stopping = asyncio.Event()
         self._in_time = True
         self._refusal: str | None = None
@@ -286,6 +289,9 @@ class Supervisor:
             self._is_ready = True
             listening = ",".join(address(*broker.listening[0][1:]) for broker in self._brokers)
             tell(self._config, f"{len(self._brokers)} processes ready: {listening}")
+            if self._kafka_lines:
+                for broker in self._brokers:
+                    tell_started(broker.broker_id)
 
     def _refuse(self, broker: SupervisedBroker, end: End) -> None:
         if self._refusal is None:

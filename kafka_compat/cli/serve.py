@@ -137,13 +137,21 @@ def _serve_all(args: argparse.Namespace, config: BrokerConfig, *, keeps_data: bo
     if args.processes is not None:
         from kafka_compat.cli.processes import serve_processes
 
-        return asyncio.run(serve_processes(config, args.processes, verbose=args.verbose))
+        return asyncio.run(
+            serve_processes(config, args.processes, verbose=args.verbose, kafka_lines=args.kafka_lines)
+        )
     from kafka_compat.cli.foreground import run_loop
 
     if args.brokers is not None and args.brokers > 1:
         from kafka_compat.cli.local_cluster import serve_local_cluster
 
-        serving = serve_local_cluster(config, args.brokers, as_json=args.json, syncs=not args.ephemeral)
+        serving = serve_local_cluster(
+            config,
+            args.brokers,
+            as_json=args.json,
+            kafka_lines=args.kafka_lines,
+            syncs=not args.ephemeral,
+        )
         return run_loop(serving)
     return run_loop(_serve(args, config, keeps_data=keeps_data))
 
@@ -227,7 +235,7 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig, *, keeps_data: 
             if http is not None:
                 http.serve([broker])
             if args.kafka_lines:
-                foreground.tell_started(broker)
+                log_output.tell_started(broker.broker_id)
 
         return await foreground.serve(broker, stop, ready)
     except StartupError as error:

@@ -42,6 +42,16 @@ def test_each_broker_has_its_own_process_port_and_directory(three: Command) -> N
     three.wait_registered({1, 2, 3})
 
 
+@pytest.mark.parametrize("option", ["--processes", "--brokers"])
+def test_each_broker_prints_the_lines_that_container_tools_wait_for(tmp_path: Path, option: str) -> None:
+    with Command(tmp_path, 2, option=option, arguments=["--kafka-lines"]) as command:
+        wait_until(lambda: "[KafkaServer id=2] started" in command.said, 20, "the lines of both brokers")
+        for broker_id in (1, 2):
+            assert f"[KafkaServer id={broker_id}] started" in command.said
+            assert f"BrokerLifecycleManager id={broker_id}] The broker has been unfenced." in command.said
+            assert f"[KafkaRaftServer nodeId={broker_id}] Kafka Server started" in command.said
+
+
 def test_clients_can_write_to_and_read_from_all_processes(three: Command) -> None:
     create_topic(three)
     assert {leader for leader, _ in in_sync(three).values()} == {1, 2, 3}
