@@ -199,6 +199,20 @@ def test_the_start_script_passes_on_the_settings_file_and_overrides(root: Root) 
     assert called(told).endswith(str(given))
 
 
+def test_the_health_check_uses_the_settings_that_the_broker_was_started_with(root: Root) -> None:
+    own = f"{root.folder}/etc/kafka-compat/server.properties"
+    given = root.folder / "given.properties"
+    given.touch()
+    start = f"{root.folder}/opt/kafka/bin/kafka-server-start.sh"
+    root.run(start, str(given), "--override", "listeners=INSIDE://:9095", "--override=broker.id=4")
+    health = root.run(f"{root.folder}/etc/kafka-compat/health")
+    overrides = "--override listeners=INSIDE://:9095 --override=broker.id=4"
+    assert called(health) == f"health --env {overrides} {own} {given}"
+    root.container("--port", "9096")
+    health = root.run(f"{root.folder}/etc/kafka-compat/health")
+    assert called(health) == f"health --env --override listeners=PLAINTEXT://127.0.0.1:9096 {own}"
+
+
 def test_a_controller_only_container_is_healthy(root: Root) -> None:
     container = root.start(f"{root.folder}/etc/kafka-compat/entrypoint", KAFKA_PROCESS_ROLES="controller")
     assert container.stdout is not None
