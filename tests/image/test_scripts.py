@@ -146,6 +146,16 @@ def test_a_signal_reaches_the_broker_through_a_shell_that_waits_for_it(root: Roo
     assert container.returncode == 0
 
 
+def test_after_a_restart_a_signal_reaches_the_shell_before_there_is_a_broker(root: Root) -> None:
+    (root.folder / "tmp" / "kafka-compat.pid").write_text(f"{2**22 + 1}\n")
+    script = "echo waits; exec sleep 60"
+    container = root.start(f"{root.folder}/etc/kafka-compat/entrypoint", "sh", "-c", script)
+    assert container.stdout is not None
+    assert container.stdout.readline() == "waits\n"
+    container.send_signal(signal.SIGTERM)
+    assert container.wait(20) == 128 + signal.SIGTERM
+
+
 def test_a_zookeeper_started_by_a_script_is_not_used(root: Root) -> None:
     port = free_port()
     (root.folder / "zookeeper.properties").write_text(f"dataDir=/nowhere\nclientPort={port}\n")
