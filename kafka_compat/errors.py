@@ -155,6 +155,14 @@ def known_code(number: int) -> ErrorCode:
         return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+def error_name(code: int) -> str:
+    """Return Kafka's name of an error code, or the number if this version does not know it."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error code {code}"
+
+
 class KafkaError(Exception):
     """An error that the client receives as an error code, with `message` if the API has a field for it."""
 

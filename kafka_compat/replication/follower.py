@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.errors import ErrorCode, KafkaError, error_name
 from kafka_compat.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
 from kafka_compat.protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsResponse
 from kafka_compat.protocol.zero_uuid import ZERO_UUID
@@ -240,7 +240,7 @@ class Follower:
                 ErrorCode.INVALID_FETCH_SESSION_EPOCH,
                 ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
             ):
-                log.warning("A fetch from the leader failed (error code %d); retrying", response.error_code)
+                log.warning("A fetch from the leader failed (%s); retrying", error_name(response.error_code))
                 self._delay([item for item, _ in sent.asked.values()], now_ms)
             return
         self._session.responded(response.session_id)
@@ -364,11 +364,11 @@ class Follower:
             log.info("Stopped fetching %s: leader epoch %d is outdated", item.partition, item.leader_epoch)
             self._drop(item)
         elif code in _EARLY:
-            log.info("The leader of %s is not ready (error code %d)", item.partition, code)
+            log.info("The leader of %s is not ready (%s)", item.partition, error_name(code))
             self._delay([item], now_ms, item.early_backoff_ms)
             item.early_backoff_ms *= 2
         else:
-            log.info("The leader of %s returned error code %d", item.partition, code)
+            log.info("The leader of %s returned an error: %s", item.partition, error_name(code))
             self._delay([item], now_ms)
 
     def _guarded(self, item: FollowedPartition, now_ms: int, step: Callable[[], None]) -> None:

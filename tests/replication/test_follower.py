@@ -38,7 +38,7 @@ def partition(tmp_path: Path) -> Iterator[Partition]:
     log_dirs.close()
 
 
-def waits_ms(partition: Partition, code: ErrorCode, times: int) -> list[int]:
+def waits_ms(partition: Partition, code: int, times: int) -> list[int]:
     """Return the waiting times after consecutive responses with this error."""
     follower = Follower(1, FollowerSettings(backoff_ms=100), lambda: None)
     follower.add(partition, _TOPIC_ID)
@@ -68,3 +68,19 @@ def test_a_fetch_is_retried_soon_if_the_leader_has_not_yet_learned_of_its_electi
 
 def test_a_fetch_is_retried_after_the_configured_backoff_for_other_errors(partition: Partition) -> None:
     assert waits_ms(partition, ErrorCode.UNKNOWN_SERVER_ERROR, 2) == [100, 100]
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (ErrorCode.UNKNOWN_TOPIC_ID, "The leader of t-0 is not ready (UNKNOWN_TOPIC_ID)"),
+        (ErrorCode.KAFKA_STORAGE_ERROR, "The leader of t-0 returned an error: KAFKA_STORAGE_ERROR"),
+        (9999, "The leader of t-0 returned an error: error code 9999"),
+    ],
+)
+def test_the_log_names_the_error_of_a_leader(
+    partition: Partition, code: int, line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "kafka_compat"):
+        waits_ms(partition, code, 1)
+    assert line in caplog.messages
