@@ -62,14 +62,14 @@ class Timers:
         queued_ms = self._queued_ms.get(timer)
         if queued_ms is None or deadline_ms < queued_ms:
             self._push(timer, deadline_ms)
-            if len(self._queue) > _REMOVED_MIN + 2 * len(self._deadlines_ms):
-                self._rebuild()
+            self._limit_queue()
 
     def cancel(self, timer: Timer) -> None:
         self._deadlines_ms.pop(timer, None)
         if not self._deadlines_ms:
             # Free the memory of a dict that may have been large.
             self._deadlines_ms.clear()
+        self._limit_queue()
 
     def clear(self) -> None:
         self._deadlines_ms.clear()
@@ -80,6 +80,7 @@ class Timers:
         for timer in list(self._deadlines_ms):
             if timer.member_id not in member_ids:
                 del self._deadlines_ms[timer]
+        self._limit_queue()
 
     def take_due(self, now_ms: int) -> Timer | None:
         """Remove the earliest timer that is due and return it, or return None if none is due."""
@@ -101,6 +102,13 @@ class Timers:
         self._order += 1
         self._queued_ms[timer] = at_ms
         heapq.heappush(self._queue, (at_ms, self._order, timer))
+
+    def _limit_queue(self) -> None:
+        """Remove canceled timers from the queue if they are the majority: those of members that have left
+        would remain for a whole session timeout.
+        """
+        if len(self._queue) > _REMOVED_MIN + 2 * len(self._deadlines_ms):
+            self._rebuild()
 
     def _rebuild(self) -> None:
         """Remove canceled timers from the queue."""
