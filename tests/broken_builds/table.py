@@ -196,10 +196,10 @@ BROKEN_BUILDS = (
         GROUPS,
     ),
     BrokenBuild(
-        "a group's record changes nothing when its generation is over",
+        "a group's record changes nothing if the group has no members",
         "kafka_compat/groups/group.py",
         "            self.rebalance.stored.replay(record.value)\n",
-        "            if record.value is None or record.value.generation_id >= self.rebalance.generation_id:\n"
+        "            if record.value is None or record.value.members:\n"
         "                self.rebalance.stored.replay(record.value)\n",
         GROUPS,
     ),
