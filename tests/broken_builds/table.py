@@ -280,7 +280,7 @@ BROKEN_BUILDS = (
         "kafka_compat/groups/consumer/consumer_group.py",
         "        self._must_compare_hash = True\n\n    def write_failed",
         "        pass\n\n    def write_failed",
-        CONSUMER_GROUPS,
+        CONSUMER_GROUP_TRANSCRIPTS,
     ),
     BrokenBuild(
         "the session of a member ends only after a restart",
