@@ -5,6 +5,7 @@ This campaign uses 2,000 topics, deletes and recreates 500 of them, and runs for
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
@@ -38,16 +39,18 @@ _CHURNS = 4
 class SteadyLoad(threading.Thread):
     """Writes numbered records to topics in turn, and records which of them were acknowledged."""
 
-    def __init__(self, servers: str, topics: Sequence[str]) -> None:
+    def __init__(self, servers: str, topics: Sequence[str], log: Path) -> None:
         super().__init__(name="steady load", daemon=True)
         self.acknowledged: dict[str, set[int]] = defaultdict(set)
         self.given_up: list[str] = []
         self._servers = servers
         self._topics = topics
+        self._log = logging.Logger("steady load")
+        self._log.addHandler(logging.FileHandler(log))
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        client = _producer(self._servers)
+        client = _producer(self._servers, self._log)
         number = 0
         while not self._stopping.wait(_PAUSE_S):
             topic = self._topics[number % len(self._topics)]
@@ -193,18 +196,19 @@ def _admin(servers: str) -> Any:
     return AdminClient({"bootstrap.servers": servers, "log_level": 2})
 
 
-def _producer(servers: str) -> Any:
+def _producer(servers: str, log: logging.Logger | None = None) -> Any:
+    """Return a producer. With `log`, it logs what it repeats, and why."""
     from confluent_kafka import Producer
 
-    return Producer(
-        {
-            "bootstrap.servers": servers,
-            "enable.idempotence": True,
-            "linger.ms": 5,
-            "message.timeout.ms": int(_PATIENCE_S * 1000),
-            "log_level": 2,
-        }
-    )
+    settings = {
+        "bootstrap.servers": servers,
+        "enable.idempotence": True,
+        "linger.ms": 5,
+        "message.timeout.ms": int(_PATIENCE_S * 1000),
+    }
+    if log is None:
+        return Producer({**settings, "log_level": 2})
+    return Producer({**settings, "debug": "eos"}, logger=log)
 
 
 def _fail_over(cluster: FaultCluster, turn: int, watches: dict[int, StallWatch]) -> str:
@@ -257,7 +261,7 @@ def test_topics_are_created_and_deleted_under_load_and_failovers(tmp_path: Path)
         }
         for watch in watches.values():
             stack.callback(watch.stop)
-        load = SteadyLoad(servers, steady)
+        load = SteadyLoad(servers, steady, tmp_path / "producer.log")
         churns = [Churn(cluster, churned[seed::_CHURNS], seed) for seed in range(_CHURNS)]
         load.start()
         for churn in churns:
