@@ -126,15 +126,14 @@ def write(text: str) -> None:
         sys.stdout.flush()
     except OSError as error:
         log.warning("Closed standard output because a write to it failed: %s", error.strerror or error)
-        # Redirect standard output, because Python would retry the buffered write at exit and fail.
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, sys.stdout.fileno())
-        os.close(nothing)
+        from kafka_compat.tools.output import discard
+
+        discard()
 
 
 def tell_started(broker_id: int) -> None:
-    """Print the log lines that Testcontainers modules and scripts wait for in the output of a Kafka
-    container. The lines are Kafka's, from both KRaft and ZooKeeper mode.
+    """Print Kafka's startup messages, in KRaft and in ZooKeeper mode. Testcontainers modules and scripts wait
+    for them in the output of a Kafka container.
     """
     now = time.time()
     moment = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))},{int(now * 1000) % 1000:03}"

@@ -57,11 +57,11 @@ log = logging.getLogger(__name__)
 
 
 DELETED_AT_ONCE: Final = 500
-"""Number of offsets that expire, or that are deleted with their topic, in one step."""
+"""Number of offsets to delete in one step when they expire or their topic is deleted."""
 _LISTED_AT_ONCE: Final = 100
-"""Number of groups that are listed in one step."""
+"""Number of groups to list in one step."""
 _ENCODED_AT_ONCE: Final = 100
-"""Number of committed offsets that are encoded in one step."""
+"""Number of committed offsets to encode in one step."""
 
 
 def random_member_id(prefix: str | None) -> str:
@@ -72,8 +72,8 @@ def random_member_id(prefix: str | None) -> str:
 def _encoded(
     group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> Steps[dict[TopicPartition, EncodedRecord] | None]:
-    """Encode the records of committed offsets, in steps. Return None if a record has too long a text, which
-    the runtime rejects.
+    """Encode the records of committed offsets, in steps. Return None if a string in a record is too long; the
+    runtime then rejects the commit.
     """
     encoded: dict[TopicPartition, EncodedRecord] = {}
     try:
@@ -530,12 +530,10 @@ class GroupCoordinator:
     def _forgetting(self, topic: "TopicMetadata", deleted_ms: int) -> Iterator[int]:
         for running in list(self._running.values()):
             machine = running.machine
-
-            def gone(machine: Group = machine) -> list[TopicPartition]:
-                return machine.offsets.of_topic(topic, deleted_ms)
-
-            if gone():
-                yield from self._delete_in_parts(running, gone, machine.forget_partitions)
+            find = partial(machine.offsets.of_topic, topic, deleted_ms)
+            found = find()
+            if found and self._running.get(running.key) is running:
+                yield from self._delete_in_parts(running, found, find, machine.forget_partitions)
             yield 1
 
     def _expiring(self) -> Iterator[int]:
@@ -545,25 +543,28 @@ class GroupCoordinator:
             def expired(machine: Group = machine) -> list[TopicPartition]:
                 return machine.expired_offsets(self._now())
 
-            yield from self._delete_in_parts(running, expired, machine.delete_expired)
+            if self._running.get(running.key) is running:
+                yield from self._delete_in_parts(running, expired(), expired, machine.delete_expired)
 
     def _delete_in_parts(
         self,
         running: RunningMachine[Group],
+        found: list[TopicPartition],
         find: Callable[[], list[TopicPartition]],
         delete: Callable[[list[TopicPartition]], Output],
     ) -> Iterator[int]:
-        """Delete the offsets that `find` returns, some at a time. `find` is called again for each part,
-        because offsets may be committed in the meantime.
+        """Delete the offsets in `found`, in parts. `find` returns them again after each part, because offsets
+        may be committed in the meantime.
         """
-        found = find() if self._running.get(running.key) is running else None
-        for _ in range(len(found or ()) // DELETED_AT_ONCE + 1):
-            if found is None:
-                return
+        for _ in range(len(found) // DELETED_AT_ONCE + 1):
             part = found[:DELETED_AT_ONCE]
             self._runtime.carry_out(running, delete(part))
             yield 2 + 2 * len(part)
-            found = (find() or None) if self._running.get(running.key) is running else None
+            if self._running.get(running.key) is not running:
+                return
+            found = find()
+            if not found:
+                return
 
     def list_groups(self, states: set[str], types: set[str]) -> tuple[ErrorCode, list[GroupOverview]]:
         """Return an error code, and the groups with these states and types, which must be in lower case.

@@ -50,7 +50,7 @@ def guarded(run: Callable[[], int]) -> int:
 def discard() -> None:
     """Redirect standard output to /dev/null, because Python would retry the buffered write at exit."""
     nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
+    os.dup2(nothing, sys.stdout.fileno())
     os.close(nothing)
 
 

@@ -67,7 +67,7 @@ def _groups_here(visit: Visit) -> Steps[list[GroupSeen]]:
         coordinator = services.coordinators.groups.made
         if coordinator is None:
             continue
-        _, overviews = coordinator.list_groups(set(), set())
+        _, overviews = yield from coordinator.list_groups_in_steps(set(), set())
         yield None
         for group in overviews:
             progress = coordinator.progress(group.group_id)
