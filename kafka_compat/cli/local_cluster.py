@@ -73,7 +73,7 @@ async def serve_local_cluster(
     config: BrokerConfig, count: int, *, as_json: bool, kafka_lines: bool, syncs: bool
 ) -> int:
     """Run the cluster until SIGINT or SIGTERM, and return the exit code. With `kafka_lines`, print Kafka's
-    lines about a started broker for each broker. `syncs` is the parameter of BrokerHooks.
+    startup messages for each broker. `syncs` is the parameter of BrokerHooks.
     """
     stop = asyncio.Event()
     failed = False

@@ -177,7 +177,7 @@ START_TIMEOUT_S = 15.0
 
 async def serve_processes(config: BrokerConfig, count: int, *, verbose: bool, kafka_lines: bool) -> int:
     """Run the brokers until SIGINT or SIGTERM, and return the exit code. With `kafka_lines`, print Kafka's
-    lines about a started broker for each broker.
+    startup messages for each broker.
     """
     try:
         return await Supervisor(config, count, verbose=verbose, kafka_lines=kafka_lines).run()

@@ -116,8 +116,8 @@ class GroupOffsets:
         return [item for item in partitions if item in self.stored or item in self.pending]
 
     def of_topic(self, topic: "TopicMetadata", until_ms: int) -> list[TopicPartition]:
-        """Return the partitions of a topic that have an offset, visible or not, which was committed until a
-        time of day, unless all their offsets were stored under a different topic ID.
+        """Return the partitions of a topic that have an offset, visible or not. Offsets with a different
+        topic ID do not count, nor do offsets without one that were committed after `until_ms`.
         """
         # There may be thousands of groups, most of them with few offsets.
         stored, pending = self.stored.current, self.pending.current

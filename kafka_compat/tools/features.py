@@ -250,7 +250,7 @@ def _wanted(command: str, given: Given) -> dict[str, int]:
     if not found:
         raise _terse(f"Specify a feature to {command}")
     for level in found.values():
-        # Kafka's admin client checks this before it sends a request.
+        # Like Kafka's admin client, check the level before sending a request.
         if level < 0:
             raise illegal_argument("The level of a feature must not be negative.")
         if level < 1 and command == "upgrade":

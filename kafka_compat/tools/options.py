@@ -100,8 +100,8 @@ class Options:
 
     @property
     def errors(self) -> TextIO:
-        """The stream for errors that Kafka's command prints on standard output, which is only for JSON with
-        --json.
+        """The stream for errors that Kafka's command prints on standard output. With --json, it is standard
+        error, because standard output then contains only JSON.
         """
         return sys.stderr if self.as_json else sys.stdout
 

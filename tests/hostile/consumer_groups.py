@@ -223,7 +223,7 @@ def _upgraded_crowd(port: int) -> Strike:
 
 
 def _subscription(names: Iterable[str]) -> bytes:
-    """Return the metadata of a consumer in JoinGroup."""
+    """Encode the subscription of a consumer that sends JoinGroup."""
     encoded = [name.encode() for name in names]
     topics = b"".join(struct.pack(">h", len(name)) + name for name in encoded)
     return struct.pack(">hi", 1, len(encoded)) + topics + struct.pack(">ii", -1, 0)

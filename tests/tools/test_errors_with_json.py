@@ -1,4 +1,4 @@
-"""Errors of commands with --json: standard output contains only JSON."""
+"""Commands with --json print errors on standard error, so that standard output contains only JSON."""
 
 from __future__ import annotations
 

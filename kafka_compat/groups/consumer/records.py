@@ -268,8 +268,8 @@ def decode_record(key: bytes, value: bytes | None) -> ConsumerRecord | None:
     try:
         return None if decoder is None else decoder(key, value)
     except ValueError as error:
-        # A state is unknown, or partitions and epochs differ in number.
-        raise MalformedRequest(f"A record of a consumer group is invalid: {error}") from None
+        # The state is unknown, or the numbers of partitions and epochs differ.
+        raise MalformedRequest(f"A consumer group record is invalid: {error}") from None
 
 
 def _decode_group(key: bytes, value: bytes | None) -> ConsumerRecord:
