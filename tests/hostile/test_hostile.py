@@ -142,16 +142,17 @@ def test_memory_of_members_that_have_left_is_used_again(tmp_path: Path) -> None:
     broker.start()
     await_coordinator(broker.port)
     topics = topics_for(broker.port, 1, 100)
-    members = campaign.rounds(everyday=3_000, campaign=LIVE_MEMBERS)
+    members = campaign.rounds(everyday=2_000, campaign=LIVE_MEMBERS)
     used = []
-    for number in range(campaign.rounds(everyday=3, campaign=6)):
+    for number in range(campaign.rounds(everyday=5, campaign=6)):
         joins, leaves = crowd(f"crowd-{number}", topics, members)
         exchange(broker.port, joins)
         exchange(broker.port, leaves)
         used.append(_resident_bytes(broker))
     print(f"memory after each round of {members} members: {[each // 1_000_000 for each in used]} MB")
-    # Resident memory varies by about a megabyte. A member that is kept needs more than a kilobyte.
-    assert used[-1] - used[0] <= 2_000_000 + 200 * members * (len(used) - 1)
+    # The second round may still need a few megabytes more than the first one: what is freed lies in pieces. Later, memory
+    # varies by about a megabyte. A member that is kept needs more than a kilobyte.
+    assert used[-1] - used[1] <= 2_000_000 + 200 * members * (len(used) - 2)
     assert "Traceback" not in broker.log.read_text(errors="replace")
     assert broker.stop() == 0
 
