@@ -150,8 +150,8 @@ def test_memory_of_members_that_have_left_is_used_again(tmp_path: Path) -> None:
         exchange(broker.port, leaves)
         used.append(_resident_bytes(broker))
     print(f"memory after each round of {members} members: {[each // 1_000_000 for each in used]} MB")
-    # The second round may still need a few megabytes more than the first one: what is freed lies in pieces. Later, memory
-    # varies by about a megabyte. A member that is kept needs more than a kilobyte.
+    # The second round may still need a few megabytes more than the first one, because freed memory is in
+    # pieces. Later, memory varies by about a megabyte. A member that is kept needs more than a kilobyte.
     assert used[-1] - used[1] <= 2_000_000 + 200 * members * (len(used) - 2)
     assert "Traceback" not in broker.log.read_text(errors="replace")
     assert broker.stop() == 0
