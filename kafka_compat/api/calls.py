@@ -104,11 +104,11 @@ class Calls:
         """
         api = ctx.api
         requests = api.requests[ctx.api_version]
-        requests.count += 1
-        if self.stages is not None or requests.count == requests.next_timed:
+        requests.count = count = requests.count + 1
+        if self.stages is not None or count == requests.next_timed:
             staged = StagedContext(self._services, ctx.caller, api, ctx.api_version, ctx.is_kept)
             timed = None
-            if requests.count == requests.next_timed:
+            if count == requests.next_timed:
                 requests.timed()
                 timed = self.counts.timed
             staged.begin(request, self.stages or self._all, size_bytes, arrived_s, began_s, timed)

@@ -252,6 +252,9 @@ class _Appends:
         "partitions",
     )
 
+    partitions: list[PartitionProduceResponse]
+    """The responses for the partitions of the current topic, after the first `begin`."""
+
     def __init__(
         self,
         ctx: RequestContext,
@@ -266,18 +269,16 @@ class _Appends:
         self._validated = validated
         self._parked: DelayedProduce | None = None
         self._responses: list[TopicProduceResponse] = denied
-        self.partitions: list[PartitionProduceResponse] = []
-        """The responses for the partitions of the current topic."""
 
     def begin(self, topic: TopicProduceData) -> str | None:
         """Start the appends to a topic, and return its name, or None if the topic ID is unknown."""
         ctx = self._ctx
         response = TopicProduceResponse()
-        response.name = topic.name
-        response.topic_id = topic.topic_id
+        response.name = name = topic.name
+        response.topic_id = topic_id = topic.topic_id
         self.partitions = response.partition_responses
         self._responses.append(response)
-        return topic.name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic.topic_id)
+        return name if ctx.api_version < 13 else ctx.services.metadata.topic_name(topic_id)
 
     def append_all(self, refusal: ErrorCode | None) -> ProduceResponse | Deferred | None:
         for topic in self._request.topic_data:
@@ -295,7 +296,8 @@ class _Appends:
         broker = ctx.services
         if refusal is not None:
             return refused(index, refusal)
-        ready = self._validated.pop(id(data), None) if self._validated else None
+        validated = self._validated
+        ready = validated.pop(id(data), None) if validated else None
         if name is None:
             return refused(index, ErrorCode.UNKNOWN_TOPIC_ID)
         partition = broker.replicas.partitions.get((name, index))
@@ -303,9 +305,11 @@ class _Appends:
             return refused(index, broker.replicas.missing(name, index))
         if name in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT_ID:
             return refused(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
-        records = data.records if isinstance(data.records, bytes) else in_memory(data.records)
-        if records is None:
-            return refused(index, ErrorCode.INVALID_RECORD)
+        records = data.records
+        if not isinstance(records, bytes):
+            records = in_memory(records)
+            if records is None:
+                return refused(index, ErrorCode.INVALID_RECORD)
         if self._verified:
             error = self._verified.get((name, index))
             if error:
@@ -328,7 +332,7 @@ class _Appends:
         answer.log_append_time_ms = info.log_append_time
         answer.log_start_offset = info.log_start_offset
         needed = info.last_offset + 1
-        if (partition.high_watermark if acks == -1 else partition.durable_end_offset) < needed and acks != 0:
+        if acks != 0 and (partition.high_watermark if acks == -1 else partition.durable_end_offset) < needed:
             if self._parked is None:
                 self._parked = DelayedProduce(broker.replicas)
             self._parked.wait_for(partition, needed, acks, answer)
@@ -342,9 +346,8 @@ class _Appends:
             return None
         response = ProduceResponse()
         response.responses = self._responses
-        if self._parked is not None:
-            return self._parked.start(response, self._request.timeout_ms) or response
-        return response
+        parked = self._parked
+        return response if parked is None else parked.start(response, self._request.timeout_ms) or response
 
 
 def _refusal(request: ProduceRequest) -> ErrorCode | None:

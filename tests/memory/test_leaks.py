@@ -80,4 +80,6 @@ async def test_repeated_actions_do_not_leak_objects(place: Place, act: Act) -> N
             await asyncio.to_thread(act, place)
         await nothing_left()
         growth.append(await grown(before, TIMES))
+        if not growth[-1]:
+            return
     assert growth[0] & growth[1] == set()

@@ -19,6 +19,7 @@ from tests.otlp.receiver import Receiver
 from tests.packaging import wheels
 from tests.packaging.wheels import Installed
 from tests.pipelines.environment import QUICK_START
+from tests.support import campaign
 from tests.support.ports import free_port
 from tests.support.process import Process
 from tests.support.servers import KafkaCompatBroker
@@ -149,6 +150,7 @@ def test_a_five_line_test_needs_only_a_client_and_pytest(wheel: Path, tmp_path: 
     assert "1 passed" in said
 
 
+@pytest.mark.skipif(not campaign.enabled(), reason="installs Spark again: with --campaign")
 def test_a_topic_can_be_archived_with_the_spark_extra(
     wheel: Path, tmp_path: Path, broker: KafkaCompatBroker
 ) -> None:

@@ -12,7 +12,7 @@ from tests.packaging import wheels
 from tests.packaging.checkouts import Checkout
 from tests.support import campaign
 
-campaign_only = pytest.mark.skipif(not campaign.enabled(), reason="compiles for minutes: with --campaign")
+campaign_only = pytest.mark.skipif(not campaign.enabled(), reason="takes minutes: with --campaign")
 
 
 @pytest.mark.timeout(1200)
@@ -55,6 +55,7 @@ def test_the_run_compile_and_build_wheel_scripts_work_in_every_order(
     assert [line for line in changed if not line.startswith("A ")] == [], "the scripts left untracked files"
 
 
+@campaign_only
 @pytest.mark.timeout(600)
 def test_scripts_docs_can_be_the_first_command_in_a_checkout(tmp_path: Path) -> None:
     checkout = Checkout(tmp_path)
