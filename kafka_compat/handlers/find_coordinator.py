@@ -1,7 +1,10 @@
-"""FindCoordinator (API key 10): return the broker that coordinates a group or a transactional ID.
+"""FindCoordinator (API key 10): return the broker that coordinates a group, a transactional ID or a
+share-partition.
 
-Version 1 adds transactional IDs, and version 4 accepts several keys in one request (KIP-699). The topics
-`__consumer_offsets` and `__transaction_state` are created at the first request that needs them.
+Version 1 adds transactional IDs, version 4 accepts several keys in one request (KIP-699), and version 6 adds
+share-partitions, whose share coordinators only brokers may look up (KIP-932). The topics
+`__consumer_offsets`, `__transaction_state` and `__share_group_state` are created at the first request that
+needs them.
 """
 
 from collections.abc import Container, Coroutine
@@ -11,18 +14,24 @@ from typing import Any, Final, NamedTuple
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordinator_runtime.partitioning import shard_of
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.handlers.authorization import Denied, refusal
+from kafka_compat.handlers.authorization import Denied, refusal, require_cluster
+from kafka_compat.handlers.feature_gates import has_level
 from kafka_compat.long_work import Steps
-from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kafka_compat.metadata.features import SHARE_VERSION
+from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from kafka_compat.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
+from kafka_compat.share_coordinator.records import normalized_key
 
-_TOPICS: Final = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
-"""Maps key types to topics. Type 0 is a group, and type 1 is a transactional ID."""
+_SHARE: Final = 2
+_FIRST_VERSION_WITH_SHARE: Final = 6
+_TOPICS: Final = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC, _SHARE: SHARE_STATE_TOPIC}
+"""Maps key types to topics. Type 0 is a group, type 1 is a transactional ID, and type 2 is a share-partition.
+"""
 
 _RESOURCE_TYPES: Final = {0: ResourceType.GROUP, 1: ResourceType.TRANSACTIONAL_ID}
 _MESSAGES: Final = {
@@ -47,6 +56,13 @@ def find_coordinator(
     ctx: RequestContext, request: FindCoordinatorRequest
 ) -> Steps[FindCoordinatorResponse] | Coroutine[Any, Any, FindCoordinatorResponse]:
     topic = _TOPICS.get(request.key_type)
+    if request.key_type == _SHARE:
+        if ctx.api_version < _FIRST_VERSION_WITH_SHARE or not has_level(ctx, SHARE_VERSION):
+            topic = None
+        elif request.coordinator_keys:
+            require_cluster(ctx, Operation.CLUSTER_ACTION)
+            if all(normalized_key(key) is None for key in request.coordinator_keys):
+                topic = None
     if topic is not None and topic not in ctx.services.metadata.topics:
         return _after_creation(ctx, request, topic)
     return _answers(ctx, request, _denied(ctx, request.key_type))
@@ -103,7 +119,11 @@ def _find(ctx: RequestContext, key_type: int, key: str, denied: Container[str]) 
         return _Found(refusal(_RESOURCE_TYPES[key_type]).code)
     metadata = ctx.services.metadata
     name = _TOPICS.get(key_type)
-    if name is None:
+    if key_type == _SHARE:
+        if ctx.api_version < _FIRST_VERSION_WITH_SHARE or not has_level(ctx, SHARE_VERSION):
+            return _Found(ErrorCode.INVALID_REQUEST)
+        key = normalized_key(key) or ""
+    if name is None or (not key and key_type == _SHARE):
         return _Found(ErrorCode.INVALID_REQUEST)
     topic = metadata.topics.get(name)
     leader = -1 if topic is None else topic.partitions[shard_of(key, len(topic.partitions))].leader
