@@ -44,28 +44,40 @@ _MESSAGES: Final = {
 """In versions 1 to 3, responses always have a message; in later versions, only with INVALID_REQUEST."""
 
 
+_MALFORMED: Final = (
+    "This most likely occurs because of a request being malformed by the client library or the message was "
+    "sent to an incompatible broker. See the broker logs for more details."
+)
+
+
 class _Found(NamedTuple):
     error: ErrorCode
     node_id: int = -1
     host: str = ""
     port: int = -1
+    message: str | None = None
+    """A message instead of that of the error code."""
 
 
 @handler(0, 6)
 def find_coordinator(
     ctx: RequestContext, request: FindCoordinatorRequest
 ) -> Steps[FindCoordinatorResponse] | Coroutine[Any, Any, FindCoordinatorResponse]:
-    topic = _TOPICS.get(request.key_type)
-    if request.key_type == _SHARE:
-        if ctx.api_version < _FIRST_VERSION_WITH_SHARE or not has_level(ctx, SHARE_VERSION):
-            topic = None
-        elif request.coordinator_keys:
-            require_cluster(ctx, Operation.CLUSTER_ACTION)
-            if all(normalized_key(key) is None for key in request.coordinator_keys):
-                topic = None
+    topic = _topic(ctx, request.key_type)
+    if topic == SHARE_STATE_TOPIC and request.coordinator_keys:
+        require_cluster(ctx, Operation.CLUSTER_ACTION)
     if topic is not None and topic not in ctx.services.metadata.topics:
         return _after_creation(ctx, request, topic)
     return _answers(ctx, request, _denied(ctx, request.key_type))
+
+
+def _topic(ctx: RequestContext, key_type: int) -> str | None:
+    """Return the topic for a type of keys, or None if the request may not contain this type."""
+    if key_type == _SHARE and (
+        ctx.api_version < _FIRST_VERSION_WITH_SHARE or not has_level(ctx, SHARE_VERSION)
+    ):
+        return None
+    return _TOPICS.get(key_type)
 
 
 async def _after_creation(
@@ -73,7 +85,14 @@ async def _after_creation(
 ) -> FindCoordinatorResponse:
     denied = _denied(ctx, request.key_type)
     keys = request.coordinator_keys if ctx.api_version >= 4 else [request.key]
-    if any(key not in denied for key in keys):
+    turn = await ctx.long_work.begin()
+    for key in keys:
+        if key not in denied and (request.key_type != _SHARE or normalized_key(key) is not None):
+            break
+        await turn.pause_if_due()
+    else:
+        return await ctx.long_work.finish(_answers(ctx, request, denied))
+    if topic not in ctx.services.metadata.topics:
         # Ignore failures: clients retry when they receive COORDINATOR_NOT_AVAILABLE.
         with suppress(KafkaError):
             await ctx.services.topics.ensure_internal(topic)
@@ -92,11 +111,12 @@ def _answers(
         response = FindCoordinatorResponse()
         for key in request.coordinator_keys:
             found = _find(ctx, request.key_type, key, denied)
+            message = _MESSAGES[found.error] if found.error is ErrorCode.INVALID_REQUEST else ""
             response.coordinators.append(
                 Coordinator(
                     key=key,
                     error_code=found.error,
-                    error_message=_MESSAGES[found.error] if found.error is ErrorCode.INVALID_REQUEST else "",
+                    error_message=message if found.message is None else found.message,
                     node_id=found.node_id,
                     host=found.host,
                     port=found.port,
@@ -107,7 +127,7 @@ def _answers(
     found = _find(ctx, request.key_type, request.key, denied)
     return FindCoordinatorResponse(
         error_code=found.error,
-        error_message=_MESSAGES[found.error],
+        error_message=_MESSAGES[found.error] if found.message is None else found.message,
         node_id=found.node_id,
         host=found.host,
         port=found.port,
@@ -118,12 +138,13 @@ def _find(ctx: RequestContext, key_type: int, key: str, denied: Container[str]) 
     if key in denied:
         return _Found(refusal(_RESOURCE_TYPES[key_type]).code)
     metadata = ctx.services.metadata
-    name = _TOPICS.get(key_type)
-    if key_type == _SHARE:
-        if ctx.api_version < _FIRST_VERSION_WITH_SHARE or not has_level(ctx, SHARE_VERSION):
-            return _Found(ErrorCode.INVALID_REQUEST)
-        key = normalized_key(key) or ""
-    if name is None or (not key and key_type == _SHARE):
+    name = _topic(ctx, key_type)
+    if key_type == _SHARE and has_level(ctx, SHARE_VERSION):
+        normalized = normalized_key(key)
+        if name is None or normalized is None:
+            return _Found(ErrorCode.INVALID_REQUEST, message="" if ctx.api_version >= 4 else _MALFORMED)
+        key = normalized
+    if name is None:
         return _Found(ErrorCode.INVALID_REQUEST)
     topic = metadata.topics.get(name)
     leader = -1 if topic is None else topic.partitions[shard_of(key, len(topic.partitions))].leader

@@ -15,8 +15,8 @@ from kafka_compat.share_coordinator.records import ShareRecord, Snapshot, coordi
 from kafka_compat.storage.records.batch import read_headers
 from kafka_compat.storage.records.records import iter_records
 from tests.conformance.wire import Connection, Plain, encode, plain
+from tests.support.process import wait_until
 from tests.support.servers import Server
-from tests.support.waiting import wait_until
 
 SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "1",
@@ -84,6 +84,8 @@ class StateClient:
         )
 
     def find(self, key: str, version: int = 6) -> Plain:
+        if version < 4:
+            return self.ask(ApiKey.FIND_COORDINATOR, version, key_type=2, key=key)
         response = self.ask(ApiKey.FIND_COORDINATOR, version, key_type=2, coordinator_keys=[key])
         found: Plain = response["coordinators"][0]
         return found

@@ -112,7 +112,7 @@ def test_cold_share_partitions_get_a_snapshot_and_older_records_are_deleted() ->
     assert coordinator.log.records == [first, second]
     coordinator.ask(Initialize(2, 10))
     coordinator.advance(COLD_MS)
-    assert [record.key for record in coordinator.log.records] == [OTHER_KEY, KEY, OTHER_KEY, KEY]
+    assert [record.key for record in coordinator.log.records] == [OTHER_KEY, KEY, KEY, OTHER_KEY]
 
 
 def test_the_log_is_deleted_up_to_the_end_if_no_state_is_left() -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from tests.conftest import StartBroker
 from tests.share_coordinator.state_requests import (
     INITIALIZE,
     READ,
@@ -20,8 +18,8 @@ from tests.share_coordinator.state_requests import (
     part,
     random_requests,
 )
-from tests.support.servers import KafkaCompatBroker
-from tests.support.waiting import wait_until
+from tests.support.process import wait_until
+from tests.support.servers import StartBroker
 
 TOPICS = {"one": 3, "two": 3}
 SUMMARIES = [
@@ -50,7 +48,9 @@ def test_states_survive_a_restart(start_broker: StartBroker, kill: bool) -> None
     client.wait_for_coordinator("g", "one")
     assert states(client) == before
     reads = [
-        client.state(READ, 0, part("g", "one", {"partition": index, "leader_epoch": 100}))
+        client.state(READ, 0, part(group, topic, {"partition": index, "leader_epoch": 100}))
+        for group in ("g", "h:i")
+        for topic in ("one", "two")
         for index in range(3)
     ]
     assert any(read["results"][0]["partitions"][0]["state_batches"] for read in reads)
@@ -118,8 +118,8 @@ def test_share_coordinators_are_not_found_without_share_groups(start_broker: Sta
     client.close()
 
 
-def test_states_of_a_deleted_topic_are_deleted(start_broker: StartBroker, tmp_path: Path) -> None:
-    broker: KafkaCompatBroker = start_broker(SETTINGS)
+def test_states_of_a_deleted_topic_are_deleted(start_broker: StartBroker) -> None:
+    broker = start_broker(SETTINGS)
     client = StateClient(broker, TOPICS)
     client.wait_for_coordinator("g", "one")
     client.state(INITIALIZE, 0, part("g", "one", {"partition": 0, "state_epoch": 1, "start_offset": 0}))

@@ -130,7 +130,7 @@ def test_an_operation_ends_with_the_last_error_after_some_time() -> None:
     assert world.errors == []
     world.advance(1)
     assert world.errors == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
-    assert world.coordinator.scheduler.pending == 2  # the jobs of the coordinator
+    assert world.coordinator.scheduler.pending == 1  # the jobs of the coordinator
 
 
 def test_pending_operations_end_when_the_persister_is_closed() -> None:

@@ -29,12 +29,12 @@ def model(some: Iterable[StateBatch], start_offset: int) -> tuple[StateBatch, ..
             state = (batch.delivery_count, batch.delivery_state)
             states[offset] = max(states.get(offset, state), state)
     combined: list[StateBatch] = []
-    for offset, (count, state) in sorted(states.items()):
+    for offset, (count, kind) in sorted(states.items()):
         last = combined[-1] if combined else None
-        if last is not None and last[1:] == (offset - 1, state, count):
+        if last is not None and last[1:] == (offset - 1, kind, count):
             combined[-1] = last._replace(last_offset=offset)
         else:
-            combined.append(StateBatch(offset, offset, state, count))
+            combined.append(StateBatch(offset, offset, kind, count))
     return tuple(combined)
 
 
