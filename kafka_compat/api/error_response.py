@@ -82,6 +82,15 @@ _TOPICS_WITH_IDS = Echo(
     "topics", "topics", {"name": "name", "topic_id": "topic_id"}, Echo("partitions", "partitions", _INDEXED)
 )
 
+_SHARE_STATE = (
+    Echo(
+        "results",
+        "topics",
+        {"topic_id": "topic_id"},
+        Echo("partitions", "partitions", {"partition": "partition"}),
+    ),
+)
+
 ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
     ApiKey.PRODUCE: (
         Echo(
@@ -213,6 +222,11 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
             low=5,
         ),
     ),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.WRITE_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.DELETE_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _SHARE_STATE,
 }
 """Maps each API to the arrays of its error response. APIs with only a top-level error code are not listed."""
 
@@ -233,7 +247,14 @@ _UNLIKE: dict[ApiKey, Mapping[str, Any]] = {
 """Top-level fields whose value in an error response differs from the default of the response class."""
 
 _WITH_STANDARD_MESSAGE = frozenset(
-    (ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.FIND_COORDINATOR)
+    (
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.READ_SHARE_GROUP_STATE,
+        ApiKey.WRITE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+    )
 )
 """APIs that always send the error code's standard message, without details."""
 
@@ -245,6 +266,8 @@ _WITHOUT_MESSAGE = frozenset(
         ApiKey.DELETE_TOPICS,
         ApiKey.DESCRIBE_GROUPS,
         ApiKey.DESCRIBE_PRODUCERS,
+        ApiKey.DELETE_SHARE_GROUP_STATE,
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
     )
 )
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from kafka_compat.security.authorizer import Authorizer
     from kafka_compat.security.scram_credential_store import ScramCredentials
     from kafka_compat.security.tokens.keeper import Keeper as DelegationTokens
+    from kafka_compat.share_coordinator.coordinator import ShareCoordinator
+    from kafka_compat.share_coordinator.persister import Persister
     from kafka_compat.storage.clock import Clock
     from kafka_compat.storage.directories.log_dirs import LogDirs
     from kafka_compat.telemetry.service import ClientTelemetry
@@ -92,6 +94,14 @@ class Services(Protocol):
 
     @property
     def transactions(self) -> TransactionCoordinator: ...
+
+    @property
+    def share_coordinator(self) -> ShareCoordinator:
+        """The share-partitions whose share coordinator is this broker."""
+
+    @property
+    def persister(self) -> Persister:
+        """The stored state of all share-partitions, on any broker."""
 
     @property
     def verifications(self) -> Verifications:

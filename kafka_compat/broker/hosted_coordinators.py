@@ -1,5 +1,5 @@
-"""Group and transaction coordinators of a broker, created on demand for the partitions of __consumer_offsets
-and __transaction_state that the broker leads.
+"""Group, transaction and share coordinators of a broker, created on demand for the partitions of
+__consumer_offsets, __transaction_state and __share_group_state that the broker leads.
 
 A coordinator is created when this broker becomes leader of its first partition, or at the first request. A
 broker without groups or transactions therefore starts faster and uses less memory.
@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.lazy import Lazy
 from kafka_compat.metadata.features import TRANSACTION_VERSION
-from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from kafka_compat.cluster.broker_context import BrokerContext
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.coordinator_runtime.scheduler import Scheduler
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.metadata.feed import MetadataDelta
     from kafka_compat.replication.replica_manager import ReplicaManager
+    from kafka_compat.share_coordinator.coordinator import ShareCoordinator
+    from kafka_compat.share_coordinator.retrying_persister import RetryingPersister
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
@@ -44,9 +48,15 @@ class HostedCoordinators:
         self._loop = asyncio.get_running_loop()
         self.groups: Lazy[GroupCoordinator] = Lazy(self._make_groups)
         self.transactions: Lazy[TransactionCoordinator] = Lazy(self._make_transactions)
-        self._of_topic: dict[str, Lazy[GroupCoordinator] | Lazy[TransactionCoordinator]] = {
+        self.shares: Lazy[ShareCoordinator] = Lazy(self._make_shares)
+        self.persister: Lazy[RetryingPersister] = Lazy(self._make_persister)
+        """The stored state of all share-partitions, on any broker."""
+        self._of_topic: dict[
+            str, Lazy[GroupCoordinator] | Lazy[TransactionCoordinator] | Lazy[ShareCoordinator]
+        ] = {
             OFFSETS_TOPIC: self.groups,
             TRANSACTIONS_TOPIC: self.transactions,
+            SHARE_STATE_TOPIC: self.shares,
         }
         self.markers: Lazy[LocalMarkerWriter] = Lazy(self._make_markers)
         """Writer of transaction markers to the partitions that this broker leads."""
@@ -59,9 +69,10 @@ class HostedCoordinators:
 
     def close(self) -> None:
         """Stop the coordinators, and complete their pending requests."""
-        for coordinator in (self.transactions.made, self.groups.made):
-            if coordinator is not None:
-                coordinator.close()
+        # Close the persister first, so that it does not retry operations of the share coordinator.
+        for closed in (self.persister.made, self.transactions.made, self.groups.made, self.shares.made):
+            if closed is not None:
+                closed.close()
 
     def _leading(self, topic: str, partition: int) -> None:
         coordinator = self._of_topic.get(topic)
@@ -82,6 +93,9 @@ class HostedCoordinators:
             changed = [topic.name for topic in (*delta.created, *delta.grown, *delta.deleted)]
             if changed:
                 groups.topics_changed(changed)
+        shares = self.shares.made
+        if shares is not None and delta.deleted:
+            shares.forget_topics([topic.topic_id for topic in delta.deleted])
         transactions = self.transactions.made
         if transactions is not None and delta.features_changed:
             transactions.set_transaction_version(self._transaction_version)
@@ -142,6 +156,41 @@ class HostedCoordinators:
         transactions.set_transaction_version(self._transaction_version)
         transactions.start()
         return transactions
+
+    def _make_shares(self) -> ShareCoordinator:
+        from kafka_compat.coordinator_runtime.partition_log import PartitionCoordinatorLog
+        from kafka_compat.share_coordinator.coordinator import ShareCoordinator
+        from kafka_compat.share_coordinator.settings import share_coordinator_settings
+        from kafka_compat.storage.records.kinds import CompressionType
+
+        config, clock, metadata = self._context.config, self._context.clock, self._context.metadata
+        codec = CompressionType(config.int("share.coordinator.state.topic.compression.codec"))
+        shares = ShareCoordinator(
+            coordinator_log=PartitionCoordinatorLog(
+                self._replicas, metadata, clock, codec, SHARE_STATE_TOPIC
+            ),
+            scheduler=self._scheduler(),
+            settings=share_coordinator_settings(config),
+            now_ms=clock.now_ms,
+            partition_exists=self._partition_exists,
+        )
+        shares.start()
+        return shares
+
+    def _partition_exists(self, topic_id: UUID, partition: int) -> bool:
+        name = self._context.metadata.topic_name(topic_id)
+        return name is not None and self._context.metadata.partition(name, partition) is not None
+
+    def _make_persister(self) -> RetryingPersister:
+        from kafka_compat.share_coordinator.retrying_persister import RetryingPersister
+
+        return RetryingPersister(
+            local=self.shares.get,
+            remote=self._membership.remote_share_coordinators(),
+            metadata=self._context.metadata,
+            create_topic=self._membership.create_share_state_topic,
+            scheduler=self._scheduler(),
+        )
 
     def _make_markers(self) -> LocalMarkerWriter:
         from kafka_compat.transactions.local_markers import LocalMarkerWriter

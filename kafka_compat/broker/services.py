@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from kafka_compat.security.authorizer import Authorizer
     from kafka_compat.security.scram_credential_store import ScramCredentials
     from kafka_compat.security.tokens.keeper import Keeper as DelegationTokens
+    from kafka_compat.share_coordinator.coordinator import ShareCoordinator
+    from kafka_compat.share_coordinator.persister import Persister
     from kafka_compat.telemetry.pushed import PushedMetrics
     from kafka_compat.telemetry.service import ClientTelemetry
     from kafka_compat.transactions.coordinator import TransactionCoordinator
@@ -102,6 +104,14 @@ class BrokerServices:
     @cached_property
     def transactions(self) -> TransactionCoordinator:
         return self.coordinators.transactions.get()
+
+    @cached_property
+    def share_coordinator(self) -> ShareCoordinator:
+        return self.coordinators.shares.get()
+
+    @cached_property
+    def persister(self) -> Persister:
+        return self.coordinators.persister.get()
 
     @cached_property
     def markers(self) -> LocalMarkerWriter:

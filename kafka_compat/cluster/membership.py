@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from kafka_compat.coordination.store.metadata_store import MetadataStoreError
 from kafka_compat.errors import KafkaError, StartupError
 from kafka_compat.lazy import Lazy
 from kafka_compat.metadata.producer_ids import ProducerIds, claim_block
+from kafka_compat.metadata.topic_names import SHARE_STATE_TOPIC
 from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.tasks import Tasks
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from kafka_compat.cluster.own_store import OwnStore
     from kafka_compat.cluster.peering import Peering
     from kafka_compat.cluster.remote_partitions import RemotePartitions
+    from kafka_compat.cluster.remote_persister import RemoteShareCoordinators
     from kafka_compat.cluster.shared_store import SharedStore
     from kafka_compat.config import BrokerConfig
     from kafka_compat.config.environment import TopicToCreate
@@ -187,6 +189,25 @@ class Membership:
     def coordinators(self, local: Coordinators) -> Coordinators:
         """Return the coordinators of all transactional IDs. `local` contains this broker's coordinators."""
         return local if self._peering is None else self._peering.coordinators(local)
+
+    def remote_share_coordinators(self) -> RemoteShareCoordinators | None:
+        """Return the share coordinators on other brokers, or None if the broker is standalone."""
+        return None if self._peering is None else self._peering.share_coordinators()
+
+    def create_share_state_topic(self, done: Callable[[], None]) -> None:
+        """Create `__share_group_state`, and call `done` after success or failure."""
+        if self._tasks is None:
+            done()
+        else:
+            self._tasks.spawn(f"creating topic {SHARE_STATE_TOPIC}", partial(self._create_share_state, done))
+
+    async def _create_share_state(self, done: Callable[[], None]) -> None:
+        try:
+            await self.topics.ensure_internal(SHARE_STATE_TOPIC)
+        except KafkaError as error:
+            log.warning("Could not create topic %s: %s", SHARE_STATE_TOPIC, error.message or error.code.name)
+        finally:
+            done()
 
     def remote_partitions(self) -> RemotePartitions | None:
         """Return the client for partitions led by other brokers, or None if the broker is standalone."""

@@ -47,6 +47,7 @@ from kafka_compat.tasks import Tasks
 if TYPE_CHECKING:
     from kafka_compat.cluster.broker_context import BrokerContext
     from kafka_compat.cluster.remote_partitions import RemotePartitions
+    from kafka_compat.cluster.remote_persister import RemoteShareCoordinators
     from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
     from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
     from kafka_compat.replication.replica_manager import ReplicaManager
@@ -206,6 +207,11 @@ class Peering:
         from kafka_compat.cluster.remote_coordinators import ClusterCoordinators
 
         return ClusterCoordinators(local, self._context.metadata, self._peers)
+
+    def share_coordinators(self) -> RemoteShareCoordinators:
+        from kafka_compat.cluster.remote_persister import RemoteShareCoordinators
+
+        return RemoteShareCoordinators(self._peers)
 
     def _make_remote_partitions(self) -> RemotePartitions:
         from kafka_compat.cluster.remote_partitions import RemotePartitions

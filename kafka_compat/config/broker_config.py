@@ -63,7 +63,7 @@ _KRAFT_NAMES = frozenset(
 _OF_ITS_STORE = "authorizer.zookeeper."
 
 #: Prefixes of settings introduced after Kafka 3.9. These settings are not in the table.
-_NEWER_PREFIXES = ("share.coordinator.", "group.share.", "group.streams.")
+_NEWER_PREFIXES = ("group.share.", "group.streams.")
 
 
 def is_of_kraft(name: str) -> bool:

@@ -243,6 +243,19 @@ group.share.min.record.lock.duration.ms int 15000 medium read-only stored [1000,
 group.share.max.record.lock.duration.ms int 60000 medium read-only stored [30000,...,3600000]
 group.share.max.groups short 10 medium read-only stored [1,...,100]
 group.share.partition.max.record.locks int 200 medium read-only stored [100,...,10000]
+share.coordinator.state.topic.num.partitions int 50 high read-only works [1,...] # Number of partitions of __share_group_state. Do not change it after the topic has been created.
+share.coordinator.state.topic.replication.factor short 3 high read-only works [1,...] # Replication factor of __share_group_state. The topic cannot be created until the cluster has at least this many brokers. A standalone broker uses 1.
+share.coordinator.state.topic.min.isr short 2 high read-only works [1,...] # Minimum number of in-sync replicas (min.insync.replicas) of __share_group_state.
+share.coordinator.state.topic.segment.bytes int 104857600 high read-only works [1,...] # Segment size of the topic __share_group_state, in bytes.
+share.coordinator.state.topic.compression.codec int 0 high read-only works # Compression codec of batches in __share_group_state. 0: none, 1: gzip, 2: snappy, 3: lz4, 4: zstd.
+share.coordinator.state.topic.prune.interval.ms int 300000 low internal works [1,...] # Interval in milliseconds between deletions of the records in __share_group_state that are no longer needed.
+share.coordinator.snapshot.update.records.per.snapshot int 500 medium read-only works [0,...,500] # Number of changes to a share-partition between two snapshots of its whole state in __share_group_state.
+share.coordinator.cold.partition.snapshot.interval.ms int 300000 low internal works [1,...] # Interval in milliseconds between snapshots of share-partitions that have not changed.
+share.coordinator.write.timeout.ms int 5000 high read-only works [1,...] # Maximum time in milliseconds that the share coordinator waits for the in-sync replicas of __share_group_state before a write fails.
+share.coordinator.threads int 1 medium read-only unneeded [1,...]
+share.coordinator.load.buffer.size int 5242880 high read-only unneeded [1,...]
+share.coordinator.append.linger.ms int -1 medium read-only stored [-1,...]
+share.coordinator.cached.buffer.max.bytes int 1048588 medium cluster-wide unneeded [524288,...]
 transaction.state.log.min.isr int 2 high read-only works [1,...] # Minimum number of in-sync replicas (min.insync.replicas) of __transaction_state.
 transaction.state.log.load.buffer.size int 5242880 high read-only unneeded [1,...]
 transaction.state.log.replication.factor short 3 high read-only works [1,...] # Replication factor of __transaction_state. The topic cannot be created until the cluster has at least this many brokers. A standalone broker uses 1.

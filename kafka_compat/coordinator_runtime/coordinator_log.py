@@ -15,13 +15,15 @@ class ReplayedBatch(NamedTuple):
     """One batch of a shard's log, or a part of a large batch.
 
     `end_offset` is the offset after the last record of the batch. `producer_id` is -1 outside transactions.
-    `committed` is None, except for a transaction marker, which has no records.
+    `committed` is None, except for a transaction marker, which has no records. `base_offset` is the offset of
+    the first record of the batch.
     """
 
     end_offset: int
     producer_id: int
     committed: bool | None
     records: list[tuple[bytes, bytes | None]]
+    base_offset: int = -1
 
 
 class TransactionalProducer(NamedTuple):

@@ -5,6 +5,7 @@ The loaded state is the same as after replaying every record in order (see the r
 """
 
 from collections.abc import Iterator
+from typing import Protocol
 
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, ReplayedBatch
 
@@ -16,6 +17,19 @@ unless the record belongs to an open transaction.
 
 _Latest = dict[bytes, tuple[bytes, int]]
 """Maps each key to its last value and the offset after its batch. Deleted keys are absent."""
+
+
+class RecordLoader(Protocol):
+    """A collector of the records that are not superseded. All batches are passed to `feed`, before `records`
+    returns the records in the order in which they are replayed.
+    """
+
+    record_count: int
+    """Number of records in all batches."""
+
+    def feed(self, batch: ReplayedBatch) -> None: ...
+
+    def records(self) -> Iterator[LoadedRecord]: ...
 
 
 class Loader:

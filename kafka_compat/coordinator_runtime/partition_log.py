@@ -87,6 +87,17 @@ class PartitionCoordinatorLog:
         except StorageError as error:
             raise KafkaError(code_of(error), str(error)) from error
 
+    def delete_before(self, shard: int, offset: int | None) -> None:
+        """Delete the committed records of a shard before an offset; None stands for the high watermark.
+        Raises KafkaError on failure.
+        """
+        try:
+            partition = self._partition(shard)
+            end_offset = partition.high_watermark
+            partition.log.advance_log_start_offset(end_offset if offset is None else min(offset, end_offset))
+        except StorageError as error:
+            raise KafkaError(code_of(error), str(error)) from error
+
     def _partition(self, shard: int) -> Partition:
         partition = self._replicas.get(self._topic, shard)
         if partition is None or not partition.is_leader:
@@ -118,4 +129,4 @@ def _replay(log: Log) -> Iterator[ReplayedBatch]:
                 continue
             while part := list(itertools.islice(records, _PART_RECORDS)):
                 pairs = [(item.key, item.value) for item in part if item.key is not None]
-                yield ReplayedBatch(offset, producer_id, None, pairs)
+                yield ReplayedBatch(offset, producer_id, None, pairs, header.base_offset)

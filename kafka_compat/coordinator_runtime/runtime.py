@@ -30,7 +30,7 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, CoordinatorLog, is_committed
-from kafka_compat.coordinator_runtime.loader import Loader
+from kafka_compat.coordinator_runtime.loader import Loader, RecordLoader
 from kafka_compat.coordinator_runtime.machine import (
     KeyedRecord,
     Machine,
@@ -71,12 +71,13 @@ class CoordinatorRuntime(Generic[M, R]):
         decode: Callable[[bytes, bytes], R | None],
         perform: Callable[[RunningMachine[M], Any], None],
         commit_timeout_ms: int | None = None,
+        new_loader: Callable[[], RecordLoader] = Loader,
     ) -> None:
         """`topic` and `noun` (for example "group") are used in log lines. `now_ms` returns the time of day.
 
         `encode` raises ValueError for a value that does not fit into a record. `decode` raises
         MalformedRequest for an invalid record, and returns None for other types of records. `perform` carries
-        out the effects of an Output.
+        out the effects of an Output. `new_loader` returns a loader, which knows which records are superseded.
         """
         self.running: dict[str, RunningMachine[M]] = {}
         self.timers = Timers(scheduler)
@@ -90,6 +91,7 @@ class CoordinatorRuntime(Generic[M, R]):
         self._decode = decode
         self._perform = perform
         self._commit_timeout_ms = commit_timeout_ms
+        self._new_loader = new_loader
         self._shards: dict[int, Shard[M]] = {}
         self.is_closed = False
         self.load_times_ms: deque[int] = deque(maxlen=_LOAD_TIMES_KEPT)
@@ -155,7 +157,7 @@ class CoordinatorRuntime(Generic[M, R]):
     def _loading(self, shard: Shard[M]) -> Iterator[int]:
         """Load a shard in small steps. Each step yields its size (see `run_cooperatively`)."""
         began_ms = self._now_ms()
-        loader = Loader()
+        loader = self._new_loader()
         for batch in self._log.replay(shard.index):
             loader.feed(batch)
             yield 1 + len(batch.records) // 4
@@ -217,6 +219,10 @@ class CoordinatorRuntime(Generic[M, R]):
     def is_loading(self) -> bool:
         """Whether any shard is still being loaded."""
         return any(shard.state is ShardState.LOADING for shard in self._shards.values())
+
+    def active_shards(self) -> list[Shard[M]]:
+        """Return the shards that are completely loaded."""
+        return [shard for shard in self._shards.values() if shard.state is ShardState.ACTIVE]
 
     def shard_of(self, key: str) -> int:
         """Return the partition of the topic to which a key belongs. The topic must exist."""

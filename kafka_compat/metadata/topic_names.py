@@ -7,7 +7,8 @@ from kafka_compat.errors import ErrorCode, KafkaError
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
-INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+SHARE_STATE_TOPIC: Final = "__share_group_state"
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC})
 NAME_LENGTH_MAX: Final = 249
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 

@@ -19,6 +19,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata.assignment import assign_replicas
 from kafka_compat.metadata.topic_names import (
     OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
     check_topic_name,
     collision_key,
@@ -35,6 +36,14 @@ CHANGE_TIMEOUT_MS = 15_000
 """Time in milliseconds after which a change by the controller times out with REQUEST_TIMED_OUT."""
 
 
+_PREFIXES = {
+    OFFSETS_TOPIC: "offsets.topic",
+    TRANSACTIONS_TOPIC: "transaction.state.log",
+    SHARE_STATE_TOPIC: "share.coordinator.state.topic",
+}
+"""Maps each internal topic to the prefix of the broker's settings for it."""
+
+
 class InternalTopic:
     """Partition count, replication factor and settings of an internal topic."""
 
@@ -45,10 +54,10 @@ class InternalTopic:
 
 
 def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> InternalTopic:
-    """Return the definition of `__consumer_offsets` or `__transaction_state`, with the configured replication
-    factor, but at most `broker_count`.
+    """Return the definition of an internal topic, with the configured replication factor, but at most
+    `broker_count`.
     """
-    prefix = "offsets.topic" if name == OFFSETS_TOPIC else "transaction.state.log"
+    prefix = _PREFIXES[name]
     return InternalTopic(
         config.int(f"{prefix}.num.partitions"),
         config.internal_replication_factor(f"{prefix}.replication.factor", broker_count),
@@ -65,6 +74,14 @@ def internal_configs(config: BrokerConfig, name: str) -> Mapping[str, str]:
             "segment.bytes": str(config.int("transaction.state.log.segment.bytes")),
             "min.insync.replicas": str(config.int("transaction.state.log.min.isr")),
             "unclean.leader.election.enable": "false",
+        }
+    if name == SHARE_STATE_TOPIC:
+        return {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "segment.bytes": str(config.int("share.coordinator.state.topic.segment.bytes")),
+            "min.insync.replicas": str(config.int("share.coordinator.state.topic.min.isr")),
+            "retention.ms": "-1",
         }
     if name != OFFSETS_TOPIC:
         return {}

@@ -1,0 +1,89 @@
+"""Combination of state batches: the stored ones of a share-partition with those of a write.
+
+Rules
+1. Offsets below the start offset are cut off.
+2. Where batches overlap, the higher delivery count is kept, and of equal delivery counts the higher delivery
+   state. The order of the batches is therefore irrelevant.
+3. Neighbors with the same state and delivery count become one batch.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from kafka_compat.share_coordinator.persister import UNKNOWN_OFFSET, StateBatch
+
+
+def is_valid(batch: StateBatch, start_offset: int) -> bool:
+    """Return whether the part of a batch that is not below the start offset contains any record."""
+    return batch.first_offset <= batch.last_offset or batch.last_offset < start_offset
+
+
+def combine(
+    stored: tuple[StateBatch, ...], new: Sequence[StateBatch], start_offset: int
+) -> tuple[StateBatch, ...]:
+    """Return the combined batches in the order of their offsets. `stored` is the result of an earlier call,
+    and all batches are valid (see `is_valid`).
+    """
+    cut = _cut(stored, start_offset)
+    added = sorted(_cut(new, start_offset))
+    if not added:
+        return tuple(cut)
+    # Only batches that overlap the new batches, or are their neighbors, can change.
+    low = bisect_left(cut, added[0].first_offset - 1, key=_last_offset)
+    high = bisect_right(cut, max(map(_last_offset, added)) + 1, key=_first_offset)
+    return (*cut[:low], *_merged(sorted([*cut[low:high], *added])), *cut[high:])
+
+
+def _first_offset(batch: StateBatch) -> int:
+    return batch.first_offset
+
+
+def _last_offset(batch: StateBatch) -> int:
+    return batch.last_offset
+
+
+def _cut(batches: Sequence[StateBatch], start_offset: int) -> list[StateBatch]:
+    if start_offset == UNKNOWN_OFFSET:
+        return list(batches)
+    return [
+        batch if batch.first_offset >= start_offset else batch._replace(first_offset=start_offset)
+        for batch in batches
+        if batch.last_offset >= start_offset
+    ]
+
+
+def _merged(batches: list[StateBatch]) -> list[StateBatch]:
+    """Merge batches, sorted by first offset, by a sweep over their offsets."""
+    merged: list[StateBatch] = []
+    covering: list[tuple[int, int, int]] = []
+    """The batches that begin at or before `offset`, the one to keep first: negative delivery count, negative
+    state, last offset. Batches that have ended are removed when they become the first.
+    """
+    position, offset = 0, 0
+    while position < len(batches) or covering:
+        if not covering:
+            offset = batches[position].first_offset
+        while position < len(batches) and batches[position].first_offset <= offset:
+            batch = batches[position]
+            heappush(covering, (-batch.delivery_count, -batch.delivery_state, batch.last_offset))
+            position += 1
+        while covering and covering[0][2] < offset:
+            heappop(covering)
+        if not covering:
+            continue
+        count, state, last_offset = covering[0]
+        if position < len(batches):
+            last_offset = min(last_offset, batches[position].first_offset - 1)
+        _append(merged, StateBatch(offset, last_offset, -state, -count))
+        offset = last_offset + 1
+    return merged
+
+
+def _append(merged: list[StateBatch], batch: StateBatch) -> None:
+    if merged:
+        last = merged[-1]
+        if last.last_offset + 1 == batch.first_offset and last[2:] == batch[2:]:
+            merged[-1] = last._replace(last_offset=batch.last_offset)
+            return
+    merged.append(batch)

@@ -1,0 +1,1 @@
+"""Tests of the share coordinator and the persister."""

@@ -1,0 +1,63 @@
+"""Combination of state batches, compared with a model that has one state per offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_compat.share_coordinator.persister import StateBatch
+from kafka_compat.share_coordinator.state_batches import combine, is_valid
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[StateBatch]:
+    found = []
+    for _ in range(draw(st.integers(0, 6))):
+        first = draw(st.integers(0, 30))
+        last = first + draw(st.integers(0, 8))
+        found.append(StateBatch(first, last, draw(st.sampled_from((0, 2, 3, 4))), draw(st.integers(1, 3))))
+    return found
+
+
+def model(some: Iterable[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
+    states: dict[int, tuple[int, int]] = {}
+    for batch in some:
+        for offset in range(max(batch.first_offset, start_offset), batch.last_offset + 1):
+            state = (batch.delivery_count, batch.delivery_state)
+            states[offset] = max(states.get(offset, state), state)
+    combined: list[StateBatch] = []
+    for offset, (count, kind) in sorted(states.items()):
+        last = combined[-1] if combined else None
+        if last is not None and last[1:] == (offset - 1, kind, count):
+            combined[-1] = last._replace(last_offset=offset)
+        else:
+            combined.append(StateBatch(offset, offset, kind, count))
+    return tuple(combined)
+
+
+@given(st.lists(st.tuples(batches(), st.integers(-1, 35)), min_size=1, max_size=4))
+def test_each_offset_keeps_the_highest_count_and_state(changes: list[tuple[list[StateBatch], int]]) -> None:
+    stored: tuple[StateBatch, ...] = ()
+    all_so_far: list[StateBatch] = []
+    start_offset = -1
+    for new, offset in changes:
+        start_offset = max(start_offset, offset)
+        all_so_far += new
+        stored = combine(stored, new, start_offset)
+        assert stored == model(all_so_far, start_offset)
+
+
+def test_a_batch_without_records_is_valid_only_below_the_start_offset() -> None:
+    assert is_valid(StateBatch(5, 4, 0, 1), 5)
+    assert not is_valid(StateBatch(5, 4, 0, 1), 4)
+    assert not is_valid(StateBatch(5, 4, 0, 1), -1)
+    assert is_valid(StateBatch(5, 5, 0, 1), 7)
+
+
+@pytest.mark.parametrize("start_offset", [-1, 0, 3])
+def test_combining_nothing_changes_nothing_after_the_start_offset(start_offset: int) -> None:
+    stored = (StateBatch(3, 4, 2, 1), StateBatch(6, 9, 0, 1))
+    assert combine(stored, (), start_offset) == stored
