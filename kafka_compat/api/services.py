@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kafka_compat.security.authorizer import Authorizer
     from kafka_compat.security.scram_credential_store import ScramCredentials
     from kafka_compat.security.tokens.keeper import Keeper as DelegationTokens
+    from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
     from kafka_compat.storage.clock import Clock
     from kafka_compat.storage.directories.log_dirs import LogDirs
     from kafka_compat.telemetry.service import ClientTelemetry
@@ -92,6 +93,10 @@ class Services(Protocol):
 
     @property
     def transactions(self) -> TransactionCoordinator: ...
+
+    @property
+    def share_partitions(self) -> SharePartitionManager:
+        """The share-partitions that this broker leads, and its share sessions."""
 
     @property
     def verifications(self) -> Verifications:

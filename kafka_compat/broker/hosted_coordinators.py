@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.lazy import Lazy
 from kafka_compat.metadata.features import TRANSACTION_VERSION
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.metadata.feed import MetadataDelta
     from kafka_compat.replication.replica_manager import ReplicaManager
+    from kafka_compat.share_coordinator.persister import Persister
+    from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
@@ -48,6 +51,10 @@ class HostedCoordinators:
             OFFSETS_TOPIC: self.groups,
             TRANSACTIONS_TOPIC: self.transactions,
         }
+        self.persister: Lazy[Persister] = Lazy(self._make_persister)
+        """The stored state of all share-partitions, on any broker."""
+        self.share_partitions: Lazy[SharePartitionManager] = Lazy(self._make_share_partitions)
+        """The share-partitions that this broker leads."""
         self.markers: Lazy[LocalMarkerWriter] = Lazy(self._make_markers)
         """Writer of transaction markers to the partitions that this broker leads."""
         self.verifications: Lazy[Verifications] = Lazy(self._make_verifications)
@@ -59,6 +66,9 @@ class HostedCoordinators:
 
     def close(self) -> None:
         """Stop the coordinators, and complete their pending requests."""
+        share_partitions = self.share_partitions.made
+        if share_partitions is not None:
+            share_partitions.close()
         for coordinator in (self.transactions.made, self.groups.made):
             if coordinator is not None:
                 coordinator.close()
@@ -70,6 +80,9 @@ class HostedCoordinators:
             coordinator.get().load(partition, replica.leader_epoch)
 
     def _stopping(self, topic: str, partition: int) -> None:
+        share_partitions = self.share_partitions.made
+        if share_partitions is not None:
+            share_partitions.stopping(topic, partition)
         coordinator = self._of_topic.get(topic)
         if coordinator is not None:
             coordinator.get().unload(partition)
@@ -142,6 +155,23 @@ class HostedCoordinators:
         transactions.set_transaction_version(self._transaction_version)
         transactions.start()
         return transactions
+
+    def _make_persister(self) -> Persister:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def _make_share_partitions(self) -> SharePartitionManager:
+        from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
+
+        context = self._context
+        return SharePartitionManager(
+            persister=self.persister.get(),
+            replicas=self._replicas,
+            metadata=context.metadata,
+            scheduler=self._scheduler(),
+            long_work=context.long_work,
+            settings=context.group_configs.share,
+            now_ms=context.clock.now_ms,
+        )
 
     def _make_markers(self) -> LocalMarkerWriter:
         from kafka_compat.transactions.local_markers import LocalMarkerWriter

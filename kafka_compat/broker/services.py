@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kafka_compat.security.authorizer import Authorizer
     from kafka_compat.security.scram_credential_store import ScramCredentials
     from kafka_compat.security.tokens.keeper import Keeper as DelegationTokens
+    from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
     from kafka_compat.telemetry.pushed import PushedMetrics
     from kafka_compat.telemetry.service import ClientTelemetry
     from kafka_compat.transactions.coordinator import TransactionCoordinator
@@ -102,6 +103,10 @@ class BrokerServices:
     @cached_property
     def transactions(self) -> TransactionCoordinator:
         return self.coordinators.transactions.get()
+
+    @cached_property
+    def share_partitions(self) -> SharePartitionManager:
+        return self.coordinators.share_partitions.get()
 
     @cached_property
     def markers(self) -> LocalMarkerWriter:

@@ -8,6 +8,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.api.handler import RequestContext, handler
+from kafka_compat.config.group import share_group_limits
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.share_requests import (
@@ -111,7 +112,7 @@ def _session(
     if has_batches:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     connection = ctx.caller.session
-    sessions_max = ctx.services.config.int("group.share.max.share.sessions")
+    sessions_max = share_group_limits(ctx.services.config).share_sessions_max
     session = manager.sessions.open(key, connection, partitions, sessions_max)
     connection.when_left(("share session", key), lambda: manager.connection_closed(key, connection))
     return session
@@ -119,7 +120,8 @@ def _session(
 
 def _later(response: ShareFetchResponse, delay_ms: int) -> Deferred:
     """Complete a response after a delay, so that the client does not repeat its request at once."""
-    timer = asyncio.get_running_loop().call_later(max(delay_ms, 0) / 1000, lambda: deferred.complete(response))
+    loop = asyncio.get_running_loop()
+    timer = loop.call_later(max(delay_ms, 0) / 1000, lambda: deferred.complete(response))
     deferred = Deferred(timer)
     return deferred
 
@@ -172,7 +174,7 @@ class _Exchange:
             max_records=request.max_records,
             batch_size=request.batch_size,
             is_exact=request.share_acquire_mode == 1,
-            is_committed_only=settings.is_committed_only,
+            is_committed_only=settings.is_read_committed,
         )
         self.waiting += 1
         if not ctx.has_left:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka_compat.api.handler import RequestContext
@@ -93,8 +94,11 @@ def acknowledge(
             manager.acknowledge(
                 key,
                 partition,
-                [Acknowledgement(each.first_offset, each.last_offset, each.acknowledge_types) for each in acknowledged],
-                lambda code, partition=partition: completed(partition, code),
+                [
+                    Acknowledgement(each.first_offset, each.last_offset, each.acknowledge_types)
+                    for each in acknowledged
+                ],
+                partial(completed, partition),
             )
         yield None
     completed(None, ErrorCode.NONE)
@@ -127,7 +131,9 @@ class Leaders:
         return list(self._endpoints.values())
 
     def of(self, partition: TopicIdPartition, code: ErrorCode) -> LeaderIdAndEpoch | None:
-        """Return the leader of a partition, if the error says that this broker is not, and name its address."""
+        """Return the leader of a partition, and list its address, if the error says that this broker is not
+        leader.
+        """
         if code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
             return None
         services = self._ctx.services

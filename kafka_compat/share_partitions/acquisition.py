@@ -9,8 +9,8 @@ Rules
 4. No more than `max_record_locks` offsets are in flight. If the limit is reached, records in flight that have
    become available are still acquired.
 5. From the delivery count n = max(2, limit / 2) on, a fetch gets only a part of a batch in flight: its size
-   divided by 2 for each delivery from n on, at least one record. The last attempt of a record is alone, if the
-   limit is greater than 2: a record that makes consumers fail then does not affect other records.
+   divided by 2 for each delivery from n on, at least one record. If the limit is greater than 2, the last
+   attempt of a record is alone: a record that makes consumers fail then does not affect other records.
 6. With read_committed, records of aborted transactions are archived as soon as they are acquired. They may be
    acquired by nobody, and are not stored.
 """

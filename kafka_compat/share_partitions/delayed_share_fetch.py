@@ -2,10 +2,10 @@
 
 Rules
 1. The records of all share-partitions that may be acquired are counted in bytes. If there are `min_bytes`, or
-   a log cannot be read, records are acquired, in the order of the session. Otherwise, the request waits until
-   records are committed or released, or an acquisition lock expires, at most for `max_wait_ms`.
-2. The maximum size of the response is divided equally among these share-partitions. The first one with records
-   returns at least one batch, however large.
+   a log cannot be read, records are acquired, in the order of the session. Otherwise, the request waits
+   until records are committed or released, or an acquisition lock expires, at most for `max_wait_ms`.
+2. The maximum size of the response is divided equally among these share-partitions. The first one with
+   records returns at least one batch, however large.
 3. `max_records` applies to all share-partitions together.
 4. Share-partitions whose state is being read are waited for. Errors are in the response, but do not end the
    wait, unless all share-partitions have errors when the request arrives.
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kafka_compat.share_partitions.share_partition import SharePartition
     from kafka_compat.share_partitions.share_session import TopicIdPartition
     from kafka_compat.storage.segments.file_slice import FileSlice
+    from kafka_compat.storage.segments.txn_index import AbortedTransaction
 
 _AT_ONCE: Final = 64
 """Number of share-partitions up to which a request is processed without yielding to the event loop."""
@@ -97,13 +98,13 @@ class DelayedShareFetch:
         self._has_expired = False
 
     def start(self) -> None:
-        params = self._params
         if not self._targets:
             self._complete(self._errors)
             return
         self.wake()
         if self._done is not None:
-            self._timer = asyncio.get_running_loop().call_later(max(params.max_wait_ms, 0) / 1000, self._expire)
+            wait_s = max(self._params.max_wait_ms, 0) / 1000
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._expire)
             for _, led in self._targets:
                 led.add_waiter(self)
 
@@ -247,9 +248,9 @@ class DelayedShareFetch:
         limits = machine.limits
         through = max(machine.end_offset, offset) + min(records_left, limits.max_record_locks)
         try:
-            aborted = (
-                replica.log.aborted_transactions(offset, self._end(replica)) if params.is_committed_only else ()
-            )
+            aborted: Sequence[AbortedTransaction] = ()
+            if params.is_committed_only:
+                aborted = replica.log.aborted_transactions(offset, self._end(replica))
             fetched = FetchedRecords(records, through, aborted)
         except (StorageError, OSError) as error:
             return FetchedPartition(code_of(replica.log.unreadable(error, offset)))

@@ -72,7 +72,9 @@ class Host(Protocol):
 
     def limits(self, group_id: str) -> Limits: ...
 
-    def resolve_start(self, group_id: str, replica: Partition, done: Callable[[int | ErrorCode], None]) -> None:
+    def resolve_start(
+        self, group_id: str, replica: Partition, done: Callable[[int | ErrorCode], None]
+    ) -> None:
         """Find the offset at which a group begins that has no offset yet (share.auto.offset.reset)."""
 
     def forget(self, led: LedSharePartition) -> None: ...
@@ -89,14 +91,14 @@ class LedSharePartition:
         "_look_at_ms",
         "_timer",
         "error",
+        "is_closed",
         "is_listening",
         "key",
+        "leader_epoch",
         "machine",
         "replica",
         "state_epoch",
-        "leader_epoch",
         "waiters",
-        "is_closed",
     )
 
     def __init__(self, host: Host, key: SharePartitionKey, replica: Partition) -> None:
@@ -140,7 +142,14 @@ class LedSharePartition:
         try:
             machine = SharePartition.of(self._host.limits(self.key.group_id), stored, start_offset)
         except ValueError as error:
-            log.error("The stored state of %s is invalid: %s. Reset the offsets of the group", self.key, error)
+            log.error(
+                "The stored state of share-partition %s-%s of group %s is invalid: %s. "
+                "Reset the group's offsets with kafka-share-groups",
+                self.replica.topic,
+                self.replica.partition,
+                self.key.group_id,
+                error,
+            )
             self._failed(ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         self.machine = machine

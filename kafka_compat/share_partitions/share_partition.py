@@ -4,8 +4,8 @@ It decides in memory, does no I/O and reads no clock. Times are monotonic and in
 
 Rules
 1. The start offset is the first offset that is not finally delivered. Records between it and the end offset
-   are in flight: available again, acquired by a member, acknowledged or archived. Records after the end offset
-   have never been delivered.
+   are in flight: available again, acquired by a member, acknowledged or archived. Records after the end
+   offset have never been delivered.
 2. A change of state by a member is stored before it takes effect (`Write`). Until then, its records cannot
    be acquired. If it cannot be stored, it is rolled back. Acquisitions are not stored. The expiry of locks
    takes effect at once, and is stored afterwards.
@@ -31,7 +31,6 @@ from kafka_compat.share_partitions.in_flight import (
     ARCHIVING,
     AVAILABLE,
     NO_DEADLINE,
-    NO_MEMBER,
     InFlightBatch,
     Run,
     Transition,
@@ -466,8 +465,8 @@ class SharePartition:
         at = self.floor(self.start_offset)
         if at < 0:
             return False
-        batch = self.batches[at]
-        run = batch.runs[0] if batch.last < self.start_offset else next(batch.within(*(self.start_offset,) * 2))
+        batch, start_offset = self.batches[at], self.start_offset
+        run = batch.runs[-1] if batch.last < start_offset else next(batch.within(start_offset, start_offset))
         return run.pending is None and is_terminal(run.state)
 
     def _complete_prefix(self) -> tuple[int, int]:

@@ -2,7 +2,8 @@
 
 A share-partition is created by the first fetch of a group from a partition that this broker leads, and reads
 its state from the share coordinator. It is forgotten when this broker is no longer leader, when the topic is
-deleted, and when the share coordinator rejects its state epoch or leader epoch. The next fetch creates it again.
+deleted, and when the share coordinator rejects its state epoch or leader epoch. The next fetch creates it
+again.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
+from kafka_compat.config.auto_offset_reset import EARLIEST, LATEST
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.share_coordinator.persister import SharePartitionKey
@@ -29,6 +31,7 @@ from kafka_compat.storage.errors import StorageError
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from kafka_compat.config.group import ShareGroupConfig
     from kafka_compat.coordinator_runtime.scheduler import Scheduler
     from kafka_compat.long_work import LongWork, Steps
     from kafka_compat.metadata.cache import MetadataCache
@@ -36,22 +39,6 @@ if TYPE_CHECKING:
     from kafka_compat.replication.replica_manager import ReplicaManager
     from kafka_compat.share_coordinator.persister import Persister
     from kafka_compat.share_partitions.share_session import TopicIdPartition
-
-LATEST: Final = "latest"
-EARLIEST: Final = "earliest"
-
-
-class ShareGroupSettings(NamedTuple):
-    """The settings of a share group that apply to its share-partitions."""
-
-    limits: Limits = Limits()
-    is_committed_only: bool = False
-    reset_ms: int | str = LATEST
-    """Where a group without offsets begins: LATEST, EARLIEST, or a duration in ms before now."""
-
-
-class SettingsOfGroups(Protocol):
-    def __call__(self, group_id: str) -> ShareGroupSettings: ...
 
 
 class SharePartitionManager:
@@ -65,7 +52,7 @@ class SharePartitionManager:
         metadata: MetadataCache,
         scheduler: Scheduler,
         long_work: LongWork,
-        settings: SettingsOfGroups,
+        settings: Callable[[str], ShareGroupConfig],
         now_ms: Callable[[], int],
         dead_letters: DeadLetterQueue | None = None,
     ) -> None:
@@ -88,7 +75,14 @@ class SharePartitionManager:
         return iter(self._led.values())
 
     def limits(self, group_id: str) -> Limits:
-        return self.settings(group_id).limits
+        settings = self.settings(group_id)
+        return Limits(
+            settings.record_lock_duration_ms,
+            settings.delivery_count_limit,
+            settings.partition_max_record_locks,
+            settings.is_renew_enabled,
+            self.dead_letters is not None and settings.dead_letter_topic is not None,
+        )
 
     # --- share-partitions
 
@@ -145,15 +139,16 @@ class SharePartitionManager:
         for led in list(self._led.values()):
             self.forget(led)
 
-    def resolve_start(self, group_id: str, replica: Partition, done: Callable[[int | ErrorCode], None]) -> None:
-        reset = self.settings(group_id).reset_ms
-        if reset == LATEST:
+    def resolve_start(
+        self, group_id: str, replica: Partition, done: Callable[[int | ErrorCode], None]
+    ) -> None:
+        reset = self.settings(group_id).auto_offset_reset
+        if reset.strategy == LATEST:
             done(replica.high_watermark)
-        elif reset == EARLIEST:
+        elif reset.strategy == EARLIEST:
             done(replica.log.log_start_offset)
         else:
-            assert isinstance(reset, int)
-            self._long_work.start(_offset_at(replica, self._now_ms() - reset), done)
+            self._long_work.start(_offset_at(replica, self._now_ms() - reset.duration_ms), done)
 
     # --- members
 
@@ -174,9 +169,7 @@ class SharePartitionManager:
                 targets.append((each, led))
             else:
                 errors[each] = FetchedPartition(led)
-        fetch = DelayedShareFetch(
-            params, targets, errors, self._long_work, self.scheduler.monotonic_ms, done
-        )
+        fetch = DelayedShareFetch(params, targets, errors, self._long_work, self.scheduler.monotonic_ms, done)
         fetch.start()
         return fetch
 
@@ -238,4 +231,3 @@ def _offset_at(replica: Partition, timestamp_ms: int) -> Steps[int | ErrorCode]:
     if found is None or found.offset >= replica.high_watermark:
         return ErrorCode.OFFSET_NOT_AVAILABLE
     return found.offset
-

@@ -51,9 +51,7 @@ class ShareSession:
         self.partitions = dict.fromkeys(partitions, False)
         """The partitions, in order of addition, and whether the next response must contain them."""
 
-    def update(
-        self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]
-    ) -> None:
+    def update(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
         for each in added:
             self.partitions.setdefault(each, True)
         for each in forgotten:

@@ -1,4 +1,5 @@
-"""A model of a share-partition that keeps one entry per offset, to check `SharePartition` after random events.
+"""A model of a share-partition that keeps one entry per offset. `SharePartition` is compared with it after
+random events.
 
 It knows what must be true of every record, but not which records an acquisition chooses.
 """
@@ -138,7 +139,7 @@ class Run:
         owned = [offset for offset, entry in self.entries.items() if self._is_owned(entry, member)]
         if owned and self.random.random() < 0.9:
             first = last = self.random.choice(owned)
-            while last - first < 12 and last + 1 in self.entries and self._is_owned(self.entries[last + 1], member):
+            while last - first < 12 and last + 1 in owned:
                 last += 1
         kinds = (GAP, ACCEPT, ACCEPT, RELEASE, RELEASE, REJECT, RENEW)
         count = 1 if self.random.random() < 0.5 else last - first + 1
