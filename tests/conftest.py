@@ -130,10 +130,10 @@ def broker(start_broker: StartBroker) -> KafkaCompatBroker:
 
 @pytest.fixture(scope="session")
 def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCompatBroker]:
-    """A kafka-compat broker for all tests that do not stop it or count its topics. Its transaction.version
-    and group.version are 0, because most tests compare it with Kafka 3.9.
+    """A kafka-compat broker for all tests that do not stop it or count its topics. Its transaction.version,
+    share.version and group.version are 0, because most tests compare it with Kafka 3.9.
     """
-    settings = {**IMPATIENT, "kafka.compat.transaction.version": "0"}
+    settings = {**IMPATIENT, "kafka.compat.transaction.version": "0", "kafka.compat.share.version": "0"}
     server = KafkaCompatBroker(tmp_path_factory.mktemp("kafka-compat"), settings)
     server.start()
     disable_consumer_groups(server.address)

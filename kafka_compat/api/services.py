@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kafka_compat.security.tokens.keeper import Keeper as DelegationTokens
     from kafka_compat.share_coordinator.coordinator import ShareCoordinator
     from kafka_compat.share_coordinator.persister import Persister
+    from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
     from kafka_compat.storage.clock import Clock
     from kafka_compat.storage.directories.log_dirs import LogDirs
     from kafka_compat.telemetry.service import ClientTelemetry
@@ -102,6 +103,10 @@ class Services(Protocol):
     @property
     def persister(self) -> Persister:
         """The stored state of all share-partitions, on any broker."""
+
+    @property
+    def share_partitions(self) -> SharePartitionManager:
+        """The share-partitions that this broker leads, and its share sessions."""
 
     @property
     def verifications(self) -> Verifications:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafka_compat.replication.replica_manager import ReplicaManager
     from kafka_compat.share_coordinator.coordinator import ShareCoordinator
     from kafka_compat.share_coordinator.retrying_persister import RetryingPersister
+    from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
@@ -58,6 +59,8 @@ class HostedCoordinators:
             TRANSACTIONS_TOPIC: self.transactions,
             SHARE_STATE_TOPIC: self.shares,
         }
+        self.share_partitions: Lazy[SharePartitionManager] = Lazy(self._make_share_partitions)
+        """The share-partitions that this broker leads."""
         self.markers: Lazy[LocalMarkerWriter] = Lazy(self._make_markers)
         """Writer of transaction markers to the partitions that this broker leads."""
         self.verifications: Lazy[Verifications] = Lazy(self._make_verifications)
@@ -69,6 +72,9 @@ class HostedCoordinators:
 
     def close(self) -> None:
         """Stop the coordinators, and complete their pending requests."""
+        share_partitions = self.share_partitions.made
+        if share_partitions is not None:
+            share_partitions.close()
         # Close the persister first, so that it does not retry operations of the share coordinator.
         for closed in (self.persister.made, self.transactions.made, self.groups.made, self.shares.made):
             if closed is not None:
@@ -81,6 +87,9 @@ class HostedCoordinators:
             coordinator.get().load(partition, replica.leader_epoch)
 
     def _stopping(self, topic: str, partition: int) -> None:
+        share_partitions = self.share_partitions.made
+        if share_partitions is not None:
+            share_partitions.stopping(topic, partition)
         coordinator = self._of_topic.get(topic)
         if coordinator is not None:
             coordinator.get().unload(partition)
@@ -190,6 +199,20 @@ class HostedCoordinators:
             metadata=self._context.metadata,
             create_topic=self._membership.create_share_state_topic,
             scheduler=self._scheduler(),
+        )
+
+    def _make_share_partitions(self) -> SharePartitionManager:
+        from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
+
+        context = self._context
+        return SharePartitionManager(
+            persister=self.persister.get(),
+            replicas=self._replicas,
+            metadata=context.metadata,
+            scheduler=self._scheduler(),
+            long_work=context.long_work,
+            settings=context.group_configs.share,
+            now_ms=context.clock.now_ms,
         )
 
     def _make_markers(self) -> LocalMarkerWriter:

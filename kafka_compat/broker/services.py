@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kafka_compat.security.tokens.keeper import Keeper as DelegationTokens
     from kafka_compat.share_coordinator.coordinator import ShareCoordinator
     from kafka_compat.share_coordinator.persister import Persister
+    from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
     from kafka_compat.telemetry.pushed import PushedMetrics
     from kafka_compat.telemetry.service import ClientTelemetry
     from kafka_compat.transactions.coordinator import TransactionCoordinator
@@ -112,6 +113,10 @@ class BrokerServices:
     @cached_property
     def persister(self) -> Persister:
         return self.coordinators.persister.get()
+
+    @cached_property
+    def share_partitions(self) -> SharePartitionManager:
+        return self.coordinators.share_partitions.get()
 
     @cached_property
     def markers(self) -> LocalMarkerWriter:

@@ -42,7 +42,7 @@ UNIT_GROUPS: tuple[tuple[str, ...], ...] = (
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 )
 _CLEANER_BYTES = 1024 * 1024
-_GROUP_PREFIX = "group.consumer."
+_GROUP_PREFIXES = ("group.consumer.", "group.share.")
 
 _UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
 
@@ -63,7 +63,7 @@ _KRAFT_NAMES = frozenset(
 _OF_ITS_STORE = "authorizer.zookeeper."
 
 #: Prefixes of settings introduced after Kafka 3.9. These settings are not in the table.
-_NEWER_PREFIXES = ("group.share.", "group.streams.")
+_NEWER_PREFIXES = ("group.streams.",)
 
 
 def is_of_kraft(name: str) -> bool:
@@ -366,7 +366,7 @@ class BrokerConfig(TypedValues):
                 self._text("log.retention.ms"),
                 "must be unlimited (-1) or, greater than or equal to 1",
             )
-        if any(name.startswith(_GROUP_PREFIX) for name in self.static):
+        if any(name.startswith(_GROUP_PREFIXES) for name in self.static):
             # Imported here because few brokers change these settings.
             from kafka_compat.config.group import check_broker_settings
 

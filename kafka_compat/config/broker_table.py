@@ -1,6 +1,7 @@
 """All settings of a Kafka 3.9.1 broker in ZooKeeper mode, one per line, in the order of Kafka's definition.
-The settings for consumer groups (group.consumer.*) and their defaults are those of Kafka 4.4. The settings
-group.coordinator.* also accept the values of Kafka 4.4.
+The settings for consumer groups (group.consumer.*), share groups (group.share.*) and dead letter queues
+(errors.deadletterqueue.*), and their defaults, are those of Kafka 4.4. The settings group.coordinator.* also
+accept the values of Kafka 4.4.
 
 Columns: name, type, default, importance, update mode (read-only: only at startup; per-broker and
 cluster-wide: also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, rule for values
@@ -182,13 +183,20 @@ group.consumer.assignment.interval.ms int 1000 medium cluster-wide works [0,...]
 group.consumer.min.assignment.interval.ms int 0 medium read-only works [0,...] # Minimum assignment interval that consumer groups may set, in milliseconds.
 group.consumer.max.assignment.interval.ms int 15000 medium read-only works [0,...] # Maximum assignment interval that consumer groups may set, in milliseconds.
 group.consumer.regex.refresh.interval.ms int 600000 medium internal works [10000,...] # Interval in milliseconds at which the regular expressions of consumer groups are matched against the topics again.
-group.share.session.timeout.ms int 45000 medium read-only stored [1,...]
-group.share.min.session.timeout.ms int 45000 medium read-only stored [1,...]
-group.share.max.session.timeout.ms int 60000 medium read-only stored [1,...]
-group.share.heartbeat.interval.ms int 5000 medium read-only stored [1,...]
-group.share.min.heartbeat.interval.ms int 5000 medium read-only stored [1,...]
-group.share.max.heartbeat.interval.ms int 15000 medium read-only stored [1,...]
-group.share.max.size short 200 medium read-only stored [10,...,1000]
+group.share.session.timeout.ms int 45000 medium read-only works [1,...] # Session timeout of members of share groups, in milliseconds, unless the group overrides it with share.session.timeout.ms.
+group.share.min.session.timeout.ms int 45000 medium read-only works [1,...] # Minimum session timeout that share groups may set, in milliseconds.
+group.share.max.session.timeout.ms int 60000 medium read-only works [1,...] # Maximum session timeout that share groups may set, in milliseconds.
+group.share.heartbeat.interval.ms int 5000 medium read-only works [1,...] # Interval in milliseconds between heartbeats of members of share groups, unless the group overrides it with share.heartbeat.interval.ms.
+group.share.min.heartbeat.interval.ms int 5000 medium read-only works [1,...] # Minimum heartbeat interval that share groups may set, in milliseconds.
+group.share.max.heartbeat.interval.ms int 15000 medium read-only works [1,...] # Maximum heartbeat interval that share groups may set, in milliseconds.
+group.share.max.size int 200 medium read-only works [1,...,1000] # Maximum number of members of a share group. Additional members are rejected.
+group.share.assignors list simple medium read-only works one-of:simple,org.apache.kafka.coordinator.group.assignor.SimpleAssignor # Assignor of all share groups. There is only one.
+group.share.assignment.interval.ms int 1000 medium cluster-wide works [0,...] # Minimum time in milliseconds between two assignments of a share group, unless the group overrides it with share.assignment.interval.ms.
+group.share.min.assignment.interval.ms int 0 medium read-only works [0,...] # Minimum assignment interval that share groups may set, in milliseconds.
+group.share.max.assignment.interval.ms int 15000 medium read-only works [0,...] # Maximum assignment interval that share groups may set, in milliseconds.
+group.share.initialize.retry.interval.ms int 30000 low internal works [1,...] # Time in milliseconds after which the initialization of the state of share-partitions is attempted again, but at least offsets.commit.timeout.ms.
+errors.deadletterqueue.auto.create.topics.enable boolean false medium cluster-wide works # Whether the dead letter topic of a share group is created if it does not exist (KIP-1191).
+errors.deadletterqueue.topic.name.prefix string dlq. medium cluster-wide works # Prefix that the names of dead letter topics must have. Empty: every name is allowed.
 log.cleaner.threads int 1 medium cluster-wide works [0,...] # Maximum number of logs that are compacted at the same time. 0: no log is compacted.
 log.cleaner.io.max.bytes.per.second double 1.7976931348623157E308 medium cluster-wide works # Maximum number of bytes per second that all compactions together read and write. The default is no limit.
 log.cleaner.dedupe.buffer.size long 134217728 medium cluster-wide works # Memory in bytes for deduplication, shared by all compactions. With more memory, each pass compacts more of a log.
@@ -237,12 +245,20 @@ log.message.downconversion.enable boolean true low cluster-wide works
 log.dir.failure.timeout.ms long 30000 low read-only stored [1,...]
 log.initial.task.delay.ms long 30000 low internal works [0,...] # Time in milliseconds between startup and the first retention check.
 group.share.enable boolean false medium internal stored
-group.share.delivery.count.limit int 5 medium read-only stored [2,...,10]
-group.share.record.lock.duration.ms int 30000 medium read-only stored [1000,...,60000]
-group.share.min.record.lock.duration.ms int 15000 medium read-only stored [1000,...,30000]
-group.share.max.record.lock.duration.ms int 60000 medium read-only stored [30000,...,3600000]
+group.share.delivery.count.limit int 5 medium read-only works [2,...,10] # Maximum number of deliveries of a record to a share group, unless the group overrides it with share.delivery.count.limit.
+group.share.min.delivery.count.limit int 2 medium read-only works [2,...,5] # Minimum number of deliveries that share groups may set as their limit.
+group.share.max.delivery.count.limit int 10 medium read-only works [5,...,25] # Maximum number of deliveries that share groups may set as their limit.
+group.share.record.lock.duration.ms int 30000 medium read-only works [1000,...,3600000] # Time in milliseconds after which an acquired record becomes available again, unless the share group overrides it with share.record.lock.duration.ms.
+group.share.min.record.lock.duration.ms int 15000 medium read-only works [1000,...,30000] # Minimum lock duration that share groups may set, in milliseconds.
+group.share.max.record.lock.duration.ms int 60000 medium read-only works [30000,...,3600000] # Maximum lock duration that share groups may set, in milliseconds.
+group.share.partition.max.record.locks int 2000 medium read-only works [100,...,10000] # Maximum number of records in flight in a share-partition, unless the group overrides it with share.partition.max.record.locks.
+group.share.min.partition.max.record.locks int 100 medium read-only works [100,...,2000] # Minimum number of records in flight that share groups may set as their limit.
+group.share.max.partition.max.record.locks int 4000 medium read-only works [2000,...,10000] # Maximum number of records in flight that share groups may set as their limit.
+group.share.max.share.sessions int 2000 medium read-only works [1,...] # Maximum number of share sessions of a broker. Additional sessions are rejected.
+share.fetch.purgatory.purge.interval.requests int 1000 medium read-only unneeded
+group.share.persister.class.name string org.apache.kafka.server.share.persister.DefaultStatePersister medium internal stored
+group.share.dlq.manager.class.name string org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager medium internal stored
 group.share.max.groups short 10 medium read-only stored [1,...,100]
-group.share.partition.max.record.locks int 200 medium read-only stored [100,...,10000]
 share.coordinator.state.topic.num.partitions int 50 high read-only works [1,...] # Number of partitions of __share_group_state. Do not change it after the topic has been created.
 share.coordinator.state.topic.replication.factor short 3 high read-only works [1,...] # Replication factor of __share_group_state. The topic cannot be created until the cluster has at least this many brokers. A standalone broker uses 1.
 share.coordinator.state.topic.min.isr short 2 high read-only works [1,...] # Minimum number of in-sync replicas (min.insync.replicas) of __share_group_state.

@@ -1,4 +1,4 @@
-"""Group settings (KIP-848, KIP-1240): validation, and the effective values of a group.
+"""Group settings (KIP-848, KIP-932, KIP-1240): validation, and the effective values of a group.
 
 A group's settings override the broker settings `group.*`. The broker also limits them: a value outside the
 limits is rejected. If the limits change later, the stored value is clamped to them.
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
+from kafka_compat.config.auto_offset_reset import LATEST, AutoOffsetReset, parse_reset
 from kafka_compat.config.group_table import GROUP_TABLE
 from kafka_compat.config.keys import ConfigError, ConfigKey, TypedValues, Value, keys_of_table
 
@@ -21,9 +22,9 @@ class UnknownGroupConfig(Exception):
 
 
 class BrokerSettings(NamedTuple):
-    """The broker settings with the default and the limits of a group setting. None: no limit."""
+    """The broker settings with the default and the limits of a group setting. None: no such setting."""
 
-    default: str
+    default: str | None = None
     low: str | None = None
     high: str | None = None
 
@@ -45,9 +46,47 @@ BROKER_SETTINGS: dict[str, BrokerSettings] = {
         "group.consumer.min.assignment.interval.ms",
         "group.consumer.max.assignment.interval.ms",
     ),
+    "share.heartbeat.interval.ms": BrokerSettings(
+        "group.share.heartbeat.interval.ms",
+        "group.share.min.heartbeat.interval.ms",
+        "group.share.max.heartbeat.interval.ms",
+    ),
+    "share.session.timeout.ms": BrokerSettings(
+        "group.share.session.timeout.ms",
+        "group.share.min.session.timeout.ms",
+        "group.share.max.session.timeout.ms",
+    ),
+    "share.record.lock.duration.ms": BrokerSettings(
+        "group.share.record.lock.duration.ms",
+        "group.share.min.record.lock.duration.ms",
+        "group.share.max.record.lock.duration.ms",
+    ),
+    "share.delivery.count.limit": BrokerSettings(
+        "group.share.delivery.count.limit",
+        "group.share.min.delivery.count.limit",
+        "group.share.max.delivery.count.limit",
+    ),
+    "share.partition.max.record.locks": BrokerSettings(
+        "group.share.partition.max.record.locks",
+        "group.share.min.partition.max.record.locks",
+        "group.share.max.partition.max.record.locks",
+    ),
+    "share.assignment.interval.ms": BrokerSettings(
+        "group.share.assignment.interval.ms",
+        "group.share.min.assignment.interval.ms",
+        "group.share.max.assignment.interval.ms",
+    ),
+    "share.auto.offset.reset": BrokerSettings(),
+    "share.isolation.level": BrokerSettings(),
+    "share.renew.acknowledge.enable": BrokerSettings(),
+    "errors.deadletterqueue.topic.name": BrokerSettings(),
+    "errors.deadletterqueue.copy.record.enable": BrokerSettings(),
 }
 
-_SESSIONS_AND_HEARTBEATS = (("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"),)
+_SESSIONS_AND_HEARTBEATS = (
+    ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"),
+    ("share.session.timeout.ms", "share.heartbeat.interval.ms"),
+)
 """Pairs of settings, of which the first must be greater than the second."""
 
 
@@ -57,6 +96,37 @@ class ConsumerGroupConfig(NamedTuple):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     assignment_interval_ms: int
+
+
+class ShareGroupConfig(NamedTuple):
+    """The effective settings of one share group (KIP-932)."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+    record_lock_duration_ms: int = 30_000
+    delivery_count_limit: int = 5
+    partition_max_record_locks: int = 2_000
+    auto_offset_reset: AutoOffsetReset = AutoOffsetReset(LATEST)
+    is_read_committed: bool = False
+    is_renew_enabled: bool = True
+    dead_letter_topic: str | None = None
+    """The topic of the group's dead letter queue, or None if it has none (KIP-1191)."""
+    copies_dead_letters: bool = False
+    """Whether a dead letter contains the key and the value of the original record."""
+
+
+class ShareGroupLimits(NamedTuple):
+    """The broker's settings for all share groups."""
+
+    size_max: int = 200
+    """Maximum number of members of a group."""
+    share_sessions_max: int = 2_000
+    """Maximum number of share sessions of a broker."""
+    initialize_retry_interval_ms: int = 30_000
+    """Time after which the initialization of the state of share-partitions is attempted again."""
+    dead_letter_topic_prefix: str = "dlq."
+    creates_dead_letter_topics: bool = False
 
 
 class ConsumerGroupLimits(NamedTuple):
@@ -92,13 +162,27 @@ def check_group_config(config: TypedValues, overrides: Mapping[str, str]) -> Non
     for session, heartbeat in _SESSIONS_AND_HEARTBEATS:
         if session in values or heartbeat in values:
             pair = (
-                values[name] if name in values else config.get(BROKER_SETTINGS[name].default)
-                for name in (session, heartbeat)
+                values[name] if name in values else _default(config, name) for name in (session, heartbeat)
             )
             _check_order(session, heartbeat, *pair)
+    topic = values.get("errors.deadletterqueue.topic.name")
+    if isinstance(topic, str) and topic.startswith("__"):
+        problem = "errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'"
+        raise ConfigError("errors.deadletterqueue.topic.name", topic, problem, whole=True)
+
+
+def _default(config: TypedValues, name: str) -> Value:
+    """Return the value of a group setting for groups that do not override it."""
+    default = BROKER_SETTINGS[name].default
+    if default is not None:
+        return config.get(default)
+    key = group_keys()[name]
+    return None if key.default is None else key.parse(key.default)
 
 
 def _check_limits(config: TypedValues, name: str, value: Value, low: str | None, high: str | None) -> None:
+    if low is None and high is None:
+        return
     assert isinstance(value, int)
     lowest, highest = (None if limit is None else config.int(limit) for limit in (low, high))
     if (lowest is None or lowest <= value) and (highest is None or value <= highest):
@@ -124,11 +208,11 @@ def effective_value(config: TypedValues, overrides: Mapping[str, str], name: str
     """Return the effective value of a group setting: the group's value, within the broker's limits, or the
     broker's default. Invalid values, which another version may have stored, are ignored.
     """
-    default, low, high = BROKER_SETTINGS[name]
+    _, low, high = BROKER_SETTINGS[name]
     try:
         value = group_keys()[name].parse(overrides[name])
     except (KeyError, ConfigError):
-        return config.get(default)
+        return _default(config, name)
     if isinstance(value, int):
         if low is not None:
             value = max(value, config.int(low))
@@ -152,6 +236,34 @@ def consumer_group_config(config: TypedValues, overrides: Mapping[str, str]) -> 
     )
 
 
+def share_group_config(config: TypedValues, overrides: Mapping[str, str]) -> ShareGroupConfig:
+    """Return the effective settings of a share group with these overrides."""
+
+    def number(name: str) -> int:
+        value = effective_value(config, overrides, name)
+        assert isinstance(value, int)
+        return value
+
+    reset = effective_value(config, overrides, "share.auto.offset.reset")
+    assert isinstance(reset, str)
+    return ShareGroupConfig(
+        session_timeout_ms=number("share.session.timeout.ms"),
+        heartbeat_interval_ms=number("share.heartbeat.interval.ms"),
+        assignment_interval_ms=number("share.assignment.interval.ms"),
+        record_lock_duration_ms=number("share.record.lock.duration.ms"),
+        delivery_count_limit=number("share.delivery.count.limit"),
+        partition_max_record_locks=number("share.partition.max.record.locks"),
+        auto_offset_reset=parse_reset(reset),
+        is_read_committed=effective_value(config, overrides, "share.isolation.level") == "read_committed",
+        is_renew_enabled=bool(effective_value(config, overrides, "share.renew.acknowledge.enable")),
+        dead_letter_topic=str(effective_value(config, overrides, "errors.deadletterqueue.topic.name") or "")
+        or None,
+        copies_dead_letters=bool(
+            effective_value(config, overrides, "errors.deadletterqueue.copy.record.enable")
+        ),
+    )
+
+
 def check_broker_settings(config: TypedValues) -> None:
     """Raise ConfigError if the broker's defaults for groups contradict its limits, or each other."""
     for name, low, high in BROKER_SETTINGS.values():
@@ -171,6 +283,8 @@ def check_broker_settings(config: TypedValues) -> None:
                 raise ConfigError(about, str(config.int(about)), problem, whole=True)
     for session, heartbeat in _SESSIONS_AND_HEARTBEATS:
         longer, shorter = BROKER_SETTINGS[session].default, BROKER_SETTINGS[heartbeat].default
+        assert longer is not None
+        assert shorter is not None
         if config.int(shorter) >= config.int(longer):
             problem = f"{shorter} must be less than {longer}"
             raise ConfigError(shorter, str(config.int(shorter)), problem, whole=True)
@@ -185,6 +299,20 @@ def consumer_group_limits(config: TypedValues) -> ConsumerGroupLimits:
         may_upgrade=policy in ("UPGRADE", "BIDIRECTIONAL"),
         may_downgrade=policy in ("DOWNGRADE", "BIDIRECTIONAL"),
         regex_refresh_interval_ms=config.int("group.consumer.regex.refresh.interval.ms"),
+    )
+
+
+def share_group_limits(config: TypedValues) -> ShareGroupLimits:
+    """Return the broker's settings for share groups."""
+    config.list("group.share.assignors")  # All valid values name the same assignor.
+    return ShareGroupLimits(
+        size_max=config.int("group.share.max.size"),
+        share_sessions_max=config.int("group.share.max.share.sessions"),
+        initialize_retry_interval_ms=max(
+            config.int("group.share.initialize.retry.interval.ms"), config.int("offsets.commit.timeout.ms")
+        ),
+        dead_letter_topic_prefix=config.str("errors.deadletterqueue.topic.name.prefix") or "",
+        creates_dead_letter_topics=config.bool("errors.deadletterqueue.auto.create.topics.enable"),
     )
 
 

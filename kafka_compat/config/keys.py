@@ -90,6 +90,8 @@ class ConfigKey(NamedTuple):
             kind += f", or {special}" if special else ""
         elif self.rule == "version":
             kind = "a version such as 3.9-IV0"
+        elif self.rule == "auto-offset-reset":
+            kind = "earliest, latest, or by_duration:PnDTnHnMn.nS"
         elif self.rule == "log-levels":
             kind = "levels such as INFO,kafka_compat.cluster=DEBUG"
         return f"expected {kind}" + (f", for example {self.default}" if self.default else "")
@@ -151,6 +153,17 @@ class ConfigKey(NamedTuple):
         elif head == "version":
             if not re.fullmatch(_VERSION, str(value)):
                 raise self.refuse(text, f"Version {value} is not a valid version")
+        elif head == "auto-offset-reset":
+            from kafka_compat.config.auto_offset_reset import parse_reset
+
+            try:
+                parse_reset(text)
+            except ValueError:
+                raise self.refuse(
+                    text,
+                    f"Invalid value `{text}` for configuration {self.name}. The value must be either "
+                    "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.",
+                ) from None
         elif head == "non-empty":
             if not value:
                 raise self.refuse(text, "String must be non-empty")

@@ -1,10 +1,10 @@
 """Features of a cluster that have levels (KIP-584): the supported levels, the defaults, and the rules for
 changes, which are those of Apache Kafka 4.4. No I/O.
 
-A feature's level is the level that an operator has set, or else a default, which the settings
-kafka.compat.group.version, kafka.compat.transaction.version and kafka.compat.share.version set. Without these
-settings: on a standalone broker and in clusters with the embedded store, the default is the highest level,
-because no other software can join. With ZooKeeper, it is 0, because Apache Kafka 3.9 brokers may be members.
+A feature's level is the level that an operator has set, or else a default, which kafka.compat.group.version,
+kafka.compat.share.version and kafka.compat.transaction.version set. Without these settings: on a standalone
+broker and in clusters with the embedded store, the default is the highest level, because no other software
+can join. With ZooKeeper, it is 0, because Apache Kafka 3.9 brokers may be members.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,12 @@ if TYPE_CHECKING:
 
 GROUP_VERSION: Final = "group.version"
 """1: groups of the consumer protocol (KIP-848)."""
+SHARE_VERSION: Final = "share.version"
+"""1: share groups (KIP-932). 2: share groups may have dead letter queues (KIP-1191)."""
 TRANSACTION_VERSION: Final = "transaction.version"
 """1: the coordinator writes records in the flexible format. 2: clients use an epoch for each transaction
 (KIP-890).
 """
-
-SHARE_VERSION: Final = "share.version"
-"""1: share groups (KIP-932). 2: dead letter queues of share groups."""
 
 SUPPORTED: Final[Mapping[str, int]] = {GROUP_VERSION: 1, TRANSACTION_VERSION: 2, SHARE_VERSION: 2}
 """Maps each feature that this broker supports to its highest level. At level 0, a feature is disabled."""

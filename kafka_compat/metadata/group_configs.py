@@ -8,7 +8,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from kafka_compat.config import BrokerConfig
-from kafka_compat.config.group import ConsumerGroupConfig, consumer_group_config
+from kafka_compat.config.group import (
+    ConsumerGroupConfig,
+    ShareGroupConfig,
+    consumer_group_config,
+    share_group_config,
+)
 from kafka_compat.coordination.nodes import malformed_nodes, znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
 from kafka_compat.coordination.store.metadata_store import MetadataStore, NoNode
@@ -28,6 +33,7 @@ class GroupConfigManager:
         self._feed = feed
         self._malformed = MalformedNodes()
         self._overrides: dict[str, Mapping[str, str]] = {}
+        self._share: dict[str, ShareGroupConfig] = {}
         self._consumer: dict[str, ConsumerGroupConfig] = {}
         """Effective settings of groups with settings of their own, and with the key "" the broker's defaults.
         They apply to `_revision` of the broker's configuration.
@@ -41,14 +47,28 @@ class GroupConfigManager:
 
     def consumer(self, group_id: str) -> ConsumerGroupConfig:
         """Return a group's effective settings for the consumer protocol, within the broker's limits."""
-        if self._revision != self._config.revision:
-            self._revision = self._config.revision
-            self._consumer.clear()
+        self._forget_if_changed()
         key = group_id if group_id in self._overrides else ""
         found = self._consumer.get(key)
         if found is None:
             found = self._consumer[key] = consumer_group_config(self._config, self.overrides(key))
         return found
+
+    def share(self, group_id: str) -> ShareGroupConfig:
+        """Return the effective settings of a share group, within the broker's limits."""
+        self._forget_if_changed()
+        key = group_id if group_id in self._overrides else ""
+        found = self._share.get(key)
+        if found is None:
+            found = self._share[key] = share_group_config(self._config, self.overrides(key))
+        return found
+
+    def _forget_if_changed(self) -> None:
+        """Forget the effective settings if the broker's configuration has changed."""
+        if self._revision != self._config.revision:
+            self._revision = self._config.revision
+            self._consumer.clear()
+            self._share.clear()
 
     async def read_all(self) -> None:
         """Read the settings of all groups. Raises MetadataStoreError if the store fails."""
@@ -91,6 +111,7 @@ class GroupConfigManager:
         if group_id is None or change.settings is None:
             return
         self._consumer.pop(group_id, None)
+        self._share.pop(group_id, None)
         if change.settings:
             self._overrides[group_id] = dict(change.settings)
         else:

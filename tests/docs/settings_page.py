@@ -38,7 +38,10 @@ WHY_STORED: Mapping[str, str] = {
     "remote.": "Tiered storage (KIP-405) is not supported.",
     "log.local.": "Tiered storage (KIP-405) is not supported.",
     "local.": "Tiered storage (KIP-405) is not supported.",
-    "group.share.": "Share groups (KIP-932) are not supported.",
+    "group.share.enable": "The feature share.version enables share groups: see "
+    "[operate.md](operate.md#feature-levels).",
+    "group.share.max.groups": "Kafka 4 has no limit on the number of share groups.",
+    "group.share.": "The broker does not load Java classes.",
     "group.coordinator.append.": "Records of groups are written without delay.",
     "group.coordinator.rebalance.": "The feature group.version enables the consumer protocol: see "
     "[operate.md](operate.md#feature-levels).",
@@ -150,7 +153,7 @@ def page() -> str:
             _table(sorted(topic_keys().values()), broker=False),
             "## Groups\n",
             "These settings override the broker's settings for one group. A value outside the broker's",
-            "limits (`group.consumer.min.…` and `group.consumer.max.…`) is rejected.\n",
+            "limits (such as `group.consumer.min.…` and `group.share.max.…`) is rejected.\n",
             "```sh\nkafka-compat configs --bootstrap-server 127.0.0.1:9092 --alter --entity-type groups \\\n"
             "    --entity-name readers --add-config consumer.session.timeout.ms=50000\n```\n",
             _table(sorted(group_keys().values()), broker=False),

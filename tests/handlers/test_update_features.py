@@ -38,20 +38,21 @@ def update(connection: Connection, *updates: tuple[str, int, int], version: int 
 
 
 def test_levels_are_highest_by_default_and_changes_survive_a_restart(broker: KafkaCompatBroker) -> None:
-    supported = {"group.version": (0, 1), "transaction.version": (0, 2)}
+    share = {"share.version": 2}
+    supported = {"group.version": (0, 1), "transaction.version": (0, 2), "share.version": (0, 2)}
     with Connection(broker.address) as connection:
-        assert features(connection) == (supported, {"group.version": 1, "transaction.version": 2}, 0)
-        assert features(connection, 3) == ({}, {"group.version": 1, "transaction.version": 2}, 0)
+        assert features(connection) == (supported, {"group.version": 1, "transaction.version": 2} | share, 0)
+        assert features(connection, 3) == ({}, {"group.version": 1, "transaction.version": 2} | share, 0)
         assert update(connection, ("group.version", 0, DOWNGRADE))["error_code"] == ErrorCode.NONE
-        assert features(connection) == (supported, {"transaction.version": 2}, 1)
+        assert features(connection) == (supported, {"transaction.version": 2} | share, 1)
         rejected = update(connection, ("group.version", 1, UPGRADE), ("transaction.version", 1, UPGRADE))
         assert rejected["error_code"] == ErrorCode.INVALID_UPDATE_VERSION
-        assert features(connection) == (supported, {"transaction.version": 2}, 1)
+        assert features(connection) == (supported, {"transaction.version": 2} | share, 1)
     broker.restart()
     with Connection(broker.address) as connection:
-        assert features(connection) == (supported, {"transaction.version": 2}, 1)
+        assert features(connection) == (supported, {"transaction.version": 2} | share, 1)
         assert update(connection, ("group.version", 1, UPGRADE))["error_code"] == ErrorCode.NONE
-        assert features(connection)[1:] == ({"transaction.version": 2, "group.version": 1}, 2)
+        assert features(connection)[1:] == ({"transaction.version": 2, "group.version": 1} | share, 2)
 
 
 def test_older_versions_return_one_result_per_feature(broker: KafkaCompatBroker) -> None:
@@ -67,7 +68,7 @@ def test_older_versions_return_one_result_per_feature(broker: KafkaCompatBroker)
         request["allow_downgrade"] = True
         answer = connection.ask(ApiKey.UPDATE_FEATURES, 0, {"feature_updates": [request]})
         assert answer["error_code"] == ErrorCode.NONE
-        assert features(connection)[1] == {"group.version": 1}
+        assert features(connection)[1] == {"group.version": 1, "share.version": 2}
 
 
 @pytest.mark.parametrize("given", ["0", "1"])

@@ -11,6 +11,7 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.metadata.features import (
     GROUP_VERSION,
+    SHARE_VERSION,
     SUPPORTED,
     TRANSACTION_VERSION,
     FeatureUpdate,
@@ -25,29 +26,30 @@ SETTING = "kafka.compat.transaction.version"
 
 
 @pytest.mark.parametrize(
-    ("settings", "stored", "group", "transaction"),
+    ("settings", "stored", "group", "transaction", "share"),
     [
-        ({}, {}, 1, 2),
-        (ON_ZOOKEEPER, {}, 0, 0),
-        ({SETTING: "0"}, {}, 1, 0),
-        (ON_ZOOKEEPER | {SETTING: "2"}, {}, 0, 2),
-        (ON_ZOOKEEPER | {"kafka.compat.group.version": "1"}, {}, 1, 0),
-        ({"kafka.compat.group.version": "0"}, {}, 0, 2),
-        ({}, {GROUP_VERSION: 0}, 0, 2),
-        (ON_ZOOKEEPER | {SETTING: "2"}, {TRANSACTION_VERSION: 1, GROUP_VERSION: 1}, 1, 1),
-        ({}, {"share.version": 0}, 1, 2),
+        ({}, {}, 1, 2, 2),
+        (ON_ZOOKEEPER, {}, 0, 0, 0),
+        ({SETTING: "0"}, {}, 1, 0, 2),
+        (ON_ZOOKEEPER | {SETTING: "2"}, {}, 0, 2, 0),
+        (ON_ZOOKEEPER | {"kafka.compat.group.version": "1"}, {}, 1, 0, 0),
+        (ON_ZOOKEEPER | {"kafka.compat.share.version": "1"}, {}, 0, 0, 1),
+        ({"kafka.compat.group.version": "0"}, {}, 0, 2, 2),
+        ({}, {GROUP_VERSION: 0}, 0, 2, 2),
+        (ON_ZOOKEEPER | {SETTING: "2"}, {TRANSACTION_VERSION: 1, GROUP_VERSION: 1}, 1, 1, 0),
+        ({}, {SHARE_VERSION: 1, "streams.version": 0}, 1, 2, 1),
     ],
 )
 def test_a_stored_level_overrides_the_setting_and_the_default(
-    settings: dict[str, str], stored: dict[str, int], group: int, transaction: int
+    settings: dict[str, str], stored: dict[str, int], group: int, transaction: int, share: int
 ) -> None:
     levels = effective_levels(BrokerConfig(settings), stored)
-    assert levels == {GROUP_VERSION: group, TRANSACTION_VERSION: transaction}
+    assert levels == {GROUP_VERSION: group, TRANSACTION_VERSION: transaction, SHARE_VERSION: share}
 
 
 def test_unknown_and_higher_levels_are_unsupported() -> None:
-    stored = {GROUP_VERSION: 2, TRANSACTION_VERSION: 2, "share.version": 1, "streams.version": 0}
-    assert unsupported_levels(stored) == {GROUP_VERSION: 2, "share.version": 1}
+    stored = {GROUP_VERSION: 2, TRANSACTION_VERSION: 2, "streams.version": 1, SHARE_VERSION: 2}
+    assert unsupported_levels(stored) == {GROUP_VERSION: 2, "streams.version": 1}
 
 
 @pytest.mark.parametrize(
@@ -63,8 +65,12 @@ def test_unknown_and_higher_levels_are_unsupported() -> None:
         (1, FeatureUpdate(TRANSACTION_VERSION, 3, UPGRADE), "Local controller 1 only supports versions 0-2"),
         (1, FeatureUpdate(TRANSACTION_VERSION, -1, SAFE), "A feature version cannot be less than 0."),
         (1, FeatureUpdate(TRANSACTION_VERSION, 2, 0), "does not support the given upgrade type."),
-        (1, FeatureUpdate("share.version", 1, UPGRADE), "Local controller 1 does not support this feature."),
-        (1, FeatureUpdate("share.version", 0, SAFE), "Feature share.version not found."),
+        (
+            1,
+            FeatureUpdate("streams.version", 1, UPGRADE),
+            "Local controller 1 does not support this feature.",
+        ),
+        (1, FeatureUpdate("streams.version", 0, SAFE), "Feature streams.version not found."),
     ],
 )
 def test_updates_follow_kafkas_rules(current: int, update: FeatureUpdate, problem: str | None) -> None:

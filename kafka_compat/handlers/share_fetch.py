@@ -1,0 +1,256 @@
+"""ShareFetch (API key 78): acquire records for a member of a share group, and acknowledge earlier ones
+(KIP-932). Version 2 adds exact limits (KIP-1206) and the renewal of acquisition locks (KIP-1222).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from kafka_compat.api.handler import RequestContext, handler
+from kafka_compat.config.group import share_group_limits
+from kafka_compat.deferred import Deferred
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.handlers.share_requests import (
+    FIRST_VERSION_WITH_RENEWALS,
+    AcknowledgedBatches,
+    Leaders,
+    Outcomes,
+    Topics,
+    acknowledge,
+    checked_key,
+    grouped,
+    message_of,
+)
+from kafka_compat.long_work import Steps
+from kafka_compat.protocol.messages.share_fetch import (
+    AcquiredRecords,
+    PartitionData,
+    ShareFetchableTopicResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+from kafka_compat.share_partitions.delayed_share_fetch import (
+    DelayedShareFetch,
+    FetchedPartition,
+    Results,
+    ShareFetchParams,
+)
+from kafka_compat.share_partitions.share_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    SessionKey,
+    ShareSession,
+    TopicIdPartition,
+    next_epoch,
+)
+
+if TYPE_CHECKING:
+    from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
+
+NO_RECORDS: Final = b""
+_PARTITION_BYTES: Final = 40
+"""Approximate size of a partition in the response without its records."""
+
+
+@handler(1, 2)
+def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> Steps[ShareFetchResponse | Deferred]:
+    key = checked_key(ctx, request.group_id, request.member_id)
+    manager = ctx.services.share_partitions
+    is_renewal = request.is_renew_ack and ctx.api_version >= FIRST_VERSION_WITH_RENEWALS
+    if is_renewal and (request.max_bytes or request.min_bytes or request.max_records or request.max_wait_ms):
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    partitions: list[TopicIdPartition] = []
+    batches: AcknowledgedBatches = {}
+    has_batches = False
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            partition = TopicIdPartition(topic.topic_id, wanted.partition_index)
+            partitions.append(partition)
+            batches[partition] = wanted.acknowledgement_batches
+            has_batches = has_batches or len(wanted.acknowledgement_batches) > 0
+            yield None
+    forgotten = [
+        TopicIdPartition(topic.topic_id, number)
+        for topic in request.forgotten_topics_data
+        for number in topic.partitions
+    ]
+    epoch = request.share_session_epoch
+    try:
+        session = _session(ctx, manager, key, epoch, partitions, forgotten, has_batches)
+    except KafkaError as error:
+        if error.code == ErrorCode.SHARE_SESSION_LIMIT_REACHED:
+            return _later(ShareFetchResponse(error_code=error.code), request.max_wait_ms)
+        raise
+    exchange = _Exchange(ctx, manager, key, epoch, session)
+    topics = Topics(ctx)
+    if has_batches:
+        exchange.waiting += 1
+        yield from acknowledge(
+            ctx, manager, key, topics, batches, request.is_renew_ack, exchange.acknowledged
+        )
+    if not is_renewal and epoch != FINAL_EPOCH:
+        yield from exchange.fetch(request, topics)
+    return exchange.begun()
+
+
+def _session(
+    ctx: RequestContext,
+    manager: SharePartitionManager,
+    key: SessionKey,
+    epoch: int,
+    partitions: list[TopicIdPartition],
+    forgotten: list[TopicIdPartition],
+    has_batches: bool,
+) -> ShareSession:
+    """Open, continue or find the session. Raises KafkaError if the epoch is invalid."""
+    if epoch != INITIAL_EPOCH:
+        session = manager.sessions.advance(key, epoch)
+        if epoch != FINAL_EPOCH:
+            session.update(partitions, forgotten)
+        return session
+    if has_batches:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    connection = ctx.caller.session
+    sessions_max = share_group_limits(ctx.services.config).share_sessions_max
+    session = manager.sessions.open(key, connection, partitions, sessions_max)
+    connection.when_left(("share session", key), lambda: manager.connection_closed(key, connection))
+    return session
+
+
+def _later(response: ShareFetchResponse, delay_ms: int) -> Deferred:
+    """Complete a response after a delay, so that the client does not repeat its request at once."""
+    loop = asyncio.get_running_loop()
+    timer = loop.call_later(max(delay_ms, 0) / 1000, lambda: deferred.complete(response))
+    deferred = Deferred(timer)
+    return deferred
+
+
+class _Exchange:
+    """One request with a valid session: it waits for the fetch and the acknowledgements, and responds."""
+
+    def __init__(
+        self,
+        ctx: RequestContext,
+        manager: SharePartitionManager,
+        key: SessionKey,
+        epoch: int,
+        session: ShareSession,
+    ) -> None:
+        self._ctx = ctx
+        self._manager = manager
+        self._key = key
+        self._epoch = epoch
+        self._session = session
+        self._deferred = Deferred(self)
+        self._fetch: DelayedShareFetch | None = None
+        self._results: Results = {}
+        self._outcomes: Outcomes = {}
+        self.waiting = 1
+        """Number of parts that are not complete: the fetch, the acknowledgements, and the request itself."""
+
+    def fetch(self, request: ShareFetchRequest, topics: Topics) -> Steps[None]:
+        ctx = self._ctx
+        usable: list[TopicIdPartition] = []
+        errors: Results = {}
+        for partition in self._session.rotated(self._epoch):
+            code = topics.problem(partition)
+            if code == ErrorCode.NONE:
+                usable.append(partition)
+            else:
+                errors[partition] = FetchedPartition(code)
+            yield None
+        services = ctx.services
+        max_bytes = min(request.max_bytes, services.config.int("fetch.max.bytes"))
+        if services.quotas is not None:
+            max_bytes = min(max_bytes, services.quotas.fetch_max_bytes(ctx))
+        settings = self._manager.settings(self._key.group_id)
+        params = ShareFetchParams(
+            group_id=self._key.group_id,
+            member_id=self._key.member_id,
+            max_wait_ms=request.max_wait_ms,
+            min_bytes=min(request.min_bytes, max_bytes),
+            max_bytes=max_bytes,
+            max_records=request.max_records,
+            batch_size=request.batch_size,
+            is_exact=request.share_acquire_mode == 1,
+            is_committed_only=settings.is_read_committed,
+        )
+        self.waiting += 1
+        if not ctx.has_left:
+            self._fetch = self._manager.fetch(params, usable, errors, self._fetched)
+
+    def begun(self) -> Deferred:
+        """Return the response, which may be complete."""
+        self._part_done()
+        return self._deferred
+
+    def cancel(self) -> None:
+        """Stop waiting for records, because the client has disconnected."""
+        if self._fetch is not None:
+            self._fetch.cancel()
+
+    def _fetched(self, results: Results) -> None:
+        self._results = results
+        self._part_done()
+
+    def acknowledged(self, outcomes: Outcomes) -> None:
+        self._outcomes = outcomes
+        self._part_done()
+
+    def _part_done(self) -> None:
+        self.waiting -= 1
+        if not self.waiting:
+            self._deferred.complete(self._response())
+            if self._epoch == FINAL_EPOCH:
+                self._manager.end_session(self._key)
+
+    def _response(self) -> ShareFetchResponse:
+        is_first = self._epoch in (INITIAL_EPOCH, FINAL_EPOCH)
+        if not is_first and self._session.epoch != next_epoch(self._epoch):
+            return ShareFetchResponse(error_code=ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+        quotas = self._ctx.services.quotas
+        if quotas is not None:
+            size_bytes = sum(
+                _PARTITION_BYTES + (each.records.size_bytes if each.records is not None else 0)
+                for each in self._results.values()
+            )
+            throttle_ms = quotas.fetched(self._ctx, size_bytes)
+            if throttle_ms > 0:
+                return ShareFetchResponse(throttle_time_ms=throttle_ms)
+        leaders = Leaders(self._ctx)
+        found: dict[TopicIdPartition, PartitionData] = {}
+        for key, result in self._results.items():
+            if is_first or self._session.must_send(key, result.code, result.records is not None):
+                found[key] = _data(key, result, leaders)
+        for key, code in self._outcomes.items():
+            data = found.get(key)
+            if data is None:
+                data = found[key] = PartitionData(partition_index=key.partition, records=NO_RECORDS)
+            data.acknowledge_error_code = code
+            data.acknowledge_error_message = message_of(code)
+        return ShareFetchResponse(
+            acquisition_lock_timeout_ms=self._manager.limits(self._key.group_id).lock_duration_ms,
+            responses=[
+                ShareFetchableTopicResponse(topic_id=topic_id, partitions=partitions)
+                for topic_id, partitions in grouped(list(found.items())).items()
+            ],
+            node_endpoints=leaders.endpoints,
+        )
+
+
+def _data(key: TopicIdPartition, result: FetchedPartition, leaders: Leaders) -> PartitionData:
+    data = PartitionData(partition_index=key.partition, error_code=result.code, records=NO_RECORDS)
+    leader = leaders.of(key, result.code)
+    if leader is not None:
+        data.current_leader = leader
+    records = result.records
+    if records is not None:
+        data.records = records
+        data.acquired_records = [
+            AcquiredRecords(first_offset=first, last_offset=last, delivery_count=delivery_count)
+            for first, last, delivery_count in result.acquired
+        ]
+        if result.replica is not None:
+            result.replica.counts.bytes_out += records.size_bytes
+    return data

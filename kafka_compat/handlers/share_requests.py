@@ -1,0 +1,166 @@
+"""Parts that ShareFetch and ShareAcknowledge have in common (KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kafka_compat.api.handler import RequestContext
+from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
+from kafka_compat.handlers.authorization import Denied, require
+from kafka_compat.handlers.feature_gates import require_level
+from kafka_compat.long_work import Steps
+from kafka_compat.metadata.features import SHARE_VERSION
+from kafka_compat.protocol.messages.share_fetch import AcknowledgementBatch, LeaderIdAndEpoch, NodeEndpoint
+from kafka_compat.security.authorizer import Operation, ResourceType
+from kafka_compat.share_partitions.share_partition import RENEW, Acknowledgement
+from kafka_compat.share_partitions.share_session import SessionKey, TopicIdPartition
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
+
+FIRST_VERSION_WITH_RENEWALS: Final = 2
+_MEMBER_ID_LENGTH_MAX: Final = 36
+
+Requested = TypeVar("Requested")
+Outcomes = dict[TopicIdPartition, ErrorCode]
+AcknowledgedBatches = dict[TopicIdPartition, list[AcknowledgementBatch]]
+
+
+def checked_key(ctx: RequestContext, group_id: str | None, member_id: str | None) -> SessionKey:
+    """Return the key of the session. Raises KafkaError, which fails the whole request, if the client is not
+    authorized to read the group, or an ID is invalid.
+    """
+    require_level(ctx, SHARE_VERSION)
+    if group_id is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    require(ctx, Operation.READ, ResourceType.GROUP, group_id)
+    if not member_id or len(member_id) > _MEMBER_ID_LENGTH_MAX:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    return SessionKey(group_id, member_id)
+
+
+class Topics:
+    """The topics of a request: which exist, and which the client may read."""
+
+    def __init__(self, ctx: RequestContext) -> None:
+        self._metadata = ctx.services.metadata
+        self._denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
+
+    def problem(self, partition: TopicIdPartition) -> ErrorCode:
+        """Return why a partition cannot be used, or NONE."""
+        name = self._metadata.topic_name(partition.topic_id)
+        if name is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        if name in self._denied:
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if self._metadata.partition(name, partition.partition) is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.NONE
+
+
+def acknowledge(
+    ctx: RequestContext,
+    manager: SharePartitionManager,
+    key: SessionKey,
+    topics: Topics,
+    batches: AcknowledgedBatches,
+    is_renew_ack: bool,
+    done: Callable[[Outcomes], None],
+) -> Steps[None]:
+    """Acknowledge records, and call `done` when the results of all partitions are known and stored."""
+    has_renewals = ctx.api_version >= FIRST_VERSION_WITH_RENEWALS
+    outcomes: Outcomes = {}
+    waiting = len(batches) + 1
+
+    def completed(partition: TopicIdPartition | None, code: ErrorCode) -> None:
+        nonlocal waiting
+        waiting -= 1
+        if partition is not None:
+            outcomes[partition] = code
+        if not waiting:
+            done(outcomes)
+
+    for partition, acknowledged in batches.items():
+        code = topics.problem(partition)
+        if code != ErrorCode.UNKNOWN_TOPIC_ID and not _are_valid(acknowledged, has_renewals, is_renew_ack):
+            code = ErrorCode.INVALID_REQUEST
+        if code != ErrorCode.NONE:
+            completed(partition, code)
+        else:
+            manager.acknowledge(
+                key,
+                partition,
+                [
+                    Acknowledgement(each.first_offset, each.last_offset, each.acknowledge_types)
+                    for each in acknowledged
+                ],
+                partial(completed, partition),
+            )
+        yield None
+    completed(None, ErrorCode.NONE)
+
+
+def _are_valid(batches: Sequence[AcknowledgementBatch], has_renewals: bool, is_renew_ack: bool) -> bool:
+    type_max = RENEW if has_renewals else RENEW - 1
+    end = -1
+    for batch in batches:
+        types = batch.acknowledge_types
+        if batch.first_offset > batch.last_offset or batch.first_offset < end or not types:
+            return False
+        if len(types) > 1 and len(types) != batch.last_offset - batch.first_offset + 1:
+            return False
+        if min(types) < 0 or max(types) > type_max or (RENEW in types and not is_renew_ack):
+            return False
+        end = batch.last_offset
+    return True
+
+
+class Leaders:
+    """The leaders named in a response, for clients that must fetch from another broker."""
+
+    def __init__(self, ctx: RequestContext) -> None:
+        self._ctx = ctx
+        self._endpoints: dict[int, NodeEndpoint] = {}
+
+    @property
+    def endpoints(self) -> list[NodeEndpoint]:
+        return list(self._endpoints.values())
+
+    def of(self, partition: TopicIdPartition, code: ErrorCode) -> LeaderIdAndEpoch | None:
+        """Return the leader of a partition, and list its address, if the error says that this broker is not
+        leader.
+        """
+        if code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+            return None
+        services = self._ctx.services
+        metadata = services.metadata
+        name = metadata.topic_name(partition.topic_id)
+        known = None if name is None else metadata.partition(name, partition.partition)
+        if known is None:
+            return LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
+        broker = metadata.brokers.get(known.leader)
+        if broker is not None and known.leader not in self._endpoints:
+            host, port = services.address_for(broker, self._ctx.caller)
+            self._endpoints[known.leader] = NodeEndpoint(
+                node_id=known.leader, host=host, port=port, rack=broker.rack
+            )
+        return LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
+
+
+def message_of(code: ErrorCode) -> str | None:
+    """Return the text that Kafka sends with an error code."""
+    return None if code == ErrorCode.NONE else STANDARD_MESSAGES.get(code)
+
+
+def grouped(
+    items: Sequence[tuple[TopicIdPartition, Requested]],
+) -> dict[UUID, list[Requested]]:
+    """Group the partitions of a response by topic, in order."""
+    topics: dict[UUID, list[Requested]] = {}
+    for key, each in items:
+        topics.setdefault(key.topic_id, []).append(each)
+    return topics
