@@ -17,7 +17,11 @@ from kafka_compat.storage.directories.directory_names import RETURNING
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.filesystem import RealFilesystem
 
-_REPLICATED = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
+_REPLICATED = (
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+    "share.coordinator.state.topic.replication.factor",
+)
 _OF_ITS_OWN = ("node.id", "log.dir", "advertised.listeners")
 """Settings that brokers do not inherit: they are set individually, or under a different name."""
 

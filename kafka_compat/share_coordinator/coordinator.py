@@ -68,6 +68,8 @@ class ShareCoordinator:
         self._settings = settings
         self._now_ms = now_ms
         self._partition_exists = partition_exists
+        self._deleted_topics: set[UUID] = set()
+        """Topics that were deleted while shards were being loaded."""
         self._updates_per_snapshot = settings.snapshot_update_records_per_snapshot
         self._runtime: CoordinatorRuntime[SharePartitionState, ShareRecord] = CoordinatorRuntime(
             topic=SHARE_STATE_TOPIC,
@@ -135,6 +137,9 @@ class ShareCoordinator:
 
     def forget_topics(self, topic_ids: Collection[UUID]) -> None:
         """Delete the states of topics that have been deleted."""
+        if self._runtime.is_loading:
+            # State machines that are not loaded yet are found by the next periodic job.
+            self._deleted_topics.update(topic_ids)
         if self._runtime.running:
             self._runtime.run_cooperatively(self._forgetting(frozenset(topic_ids)))
 
@@ -172,7 +177,12 @@ class ShareCoordinator:
                     yield 20 * _MACHINE_SIZE
 
     def prune(self) -> None:
-        """Delete the records of each shard that are older than all needed snapshots."""
+        """Delete the records of each shard that are older than all needed snapshots, and the states of topics
+        that were deleted while shards were being loaded.
+        """
+        if self._deleted_topics and not self._runtime.is_loading:
+            deleted, self._deleted_topics = frozenset(self._deleted_topics), set()
+            self._runtime.run_cooperatively(self._forgetting(deleted))
         self._runtime.run_cooperatively(self._pruning())
 
     def _pruning(self) -> Iterator[int]:

@@ -223,8 +223,9 @@ class RetryingPersister:
 
     def _on_metadata(self, delta: MetadataDelta) -> None:
         """Retry operations whose share coordinator has moved."""
+        is_created = any(topic.name == SHARE_STATE_TOPIC for topic in delta.created)
         has_moved = any(name == SHARE_STATE_TOPIC for name, _ in delta.partitions)
-        if not (has_moved or delta.created or delta.broker_ids):
+        if not (is_created or has_moved or delta.broker_ids):
             return
         for call in list(self._calls):
             if call.broker_id != _NO_BROKER and self._leader(call) != call.broker_id:

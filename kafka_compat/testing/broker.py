@@ -196,6 +196,7 @@ _QUICK = {
     "group.initial.rebalance.delay.ms": 0,
     "offsets.topic.num.partitions": 1,
     "transaction.state.log.num.partitions": 1,
+    "share.coordinator.state.topic.num.partitions": 1,
 }
 """Settings for tests: groups do not wait for more members, and internal topics have one partition."""
 

@@ -107,7 +107,7 @@ class StateClient:
 
     def records(self) -> list[Any]:
         """Return the records in `__share_group_state` without times, and with names of topics."""
-        offset = 0
+        offset = self.start_offset()
         found: list[ShareRecord] = []
         while True:
             response = self.ask(
@@ -139,6 +139,13 @@ class StateClient:
                     found.append(decoded)
                 position += header.size_bytes
                 offset = header.next_offset
+
+    def start_offset(self) -> int:
+        """Return the start offset of `__share_group_state-0`."""
+        asked = {"name": STATE_TOPIC, "partitions": [{"partition_index": 0, "timestamp": -2}]}
+        response = self.ask(ApiKey.LIST_OFFSETS, 1, topics=[asked])
+        offset: int = response["topics"][0]["partitions"][0]["offset"]
+        return offset
 
     def _neutral(self, record: ShareRecord) -> Any:
         key = (record.key.group_id, self._names[record.key.topic_id], record.key.partition)

@@ -146,6 +146,21 @@ def test_states_of_deleted_topics_are_deleted() -> None:
     assert coordinator.result(Read(0), OTHER_KEY).value == StoredState(1, 10, ())
 
 
+def test_states_of_topics_deleted_during_loading_are_deleted_later() -> None:
+    coordinator = LoadedCoordinator()
+    coordinator.ask(Initialize(1, 10))
+    found = coordinator.coordinator
+    found.load(0)
+    # A second shard, which is still being loaded.
+    found._runtime.load(1, delay=True)
+    found.forget_topics([OTHER])
+    found._runtime.unload(1)
+    coordinator.ask(Initialize(1, 10), OTHER_KEY)
+    found.prune()
+    coordinator.advance(0)
+    assert coordinator.log.records[-1] == (OTHER_KEY, None)
+
+
 def test_results_wait_until_their_state_is_committed() -> None:
     coordinator = LoadedCoordinator()
     coordinator.ask(Initialize(1, 10))

@@ -71,17 +71,11 @@ def test_the_log_is_pruned_while_the_broker_runs(start_broker: StartBroker) -> N
     client.state(INITIALIZE, 0, part("g", "two", {"partition": 0, "state_epoch": 1, "start_offset": 0}))
     write = {"partition": 0, "state_epoch": 1, "leader_epoch": 0, "start_offset": 1}
 
-    def start_offset() -> int:
-        client.state(WRITE, 1, part("g", "one", write | {"start_offset": write["start_offset"]}))
-        response = client.ask(
-            ApiKey.LIST_OFFSETS,
-            1,
-            topics=[{"name": "__share_group_state", "partitions": [{"partition_index": 0, "timestamp": -2}]}],
-        )
-        offset: int = response["topics"][0]["partitions"][0]["offset"]
-        return offset
+    def start_offset_after_a_write() -> int:
+        client.state(WRITE, 1, part("g", "one", write))
+        return client.start_offset()
 
-    wait_until(lambda: start_offset() > 3, 30, "deletion of the first records")
+    wait_until(lambda: start_offset_after_a_write() > 3, 30, "deletion of the first records")
     client.close()
 
 
@@ -106,6 +100,11 @@ def test_the_state_topic_has_the_settings_of_kafka(start_broker: StartBroker) ->
         "retention.ms": "-1",
         "segment.bytes": "104857600",
     }
+    # A single replica suffices on a standalone broker.
+    initialized = client.state(
+        INITIALIZE, 0, part("g", "one", {"partition": 0, "state_epoch": 1, "start_offset": 0})
+    )
+    assert initialized["results"][0]["partitions"][0]["error_code"] == ErrorCode.NONE
     (topic,) = client.ask(ApiKey.METADATA, 12, topics=[{"name": "__share_group_state"}])["topics"]
     assert topic["is_internal"]
     assert len(topic["partitions"]) == 50

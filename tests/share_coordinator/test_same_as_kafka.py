@@ -8,12 +8,24 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from tests.share_coordinator.state_requests import SETTINGS, STATE_TOPIC, StateClient, random_requests
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.share_coordinator.state_requests import (
+    INITIALIZE,
+    SETTINGS,
+    STATE_TOPIC,
+    SUMMARY,
+    WRITE,
+    StateClient,
+    part,
+    random_requests,
+)
 from tests.support import java
 from tests.support.kafka_jars import NEWEST_VERSION
+from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
 TOPICS = {"one": 3, "two": 3}
@@ -110,3 +122,48 @@ def test_coordinators_of_share_partitions_are_found_as_in_apache_kafka(
             assert mine | {"host": "", "port": 0} == its | {"host": "", "port": 0}, (key, version)
     for client in (ours, genuine):
         client.close()
+
+
+@pytest.mark.timeout(600)
+def test_unchanged_states_and_deleted_topics_lead_to_the_records_of_apache_kafka(tmp_path: Path) -> None:
+    settings = SETTINGS | {
+        "share.coordinator.state.topic.prune.interval.ms": "2000",
+        "share.coordinator.cold.partition.snapshot.interval.ms": "2000",
+    }
+    ours = KafkaCompatBroker(tmp_path / "ours", settings)
+    genuine = GenuineKafka(tmp_path / "genuine", settings, version=NEWEST_VERSION, mode="kraft")
+    genuine.launch()
+    ours.start()
+    genuine.wait_ready(300)
+    records = []
+    for broker in (ours, genuine):
+        client = StateClient(broker, TOPICS)
+        records.append(_after_pruning(client))
+        _delete_a_topic(client)
+        client.close()
+    assert records[0] == records[1]
+    ours.stop()
+    genuine.stop()
+
+
+def _after_pruning(client: StateClient) -> list[Any]:
+    """Return the records of two states when the log contains only their snapshots, without times."""
+    client.wait_for_coordinator("g", "one")
+    for topic in ("one", "two"):
+        first = {"partition": 0, "state_epoch": 1, "start_offset": 3}
+        client.state(INITIALIZE, 0, part("g", topic, first))
+    batch = {"first_offset": 3, "last_offset": 7, "delivery_state": 2, "delivery_count": 1}
+    change = {"partition": 0, "state_epoch": 1, "leader_epoch": 0, "start_offset": 4}
+    client.state(WRITE, 1, part("g", "one", change | {"state_batches": [batch]}))
+    wait_until(lambda: client.start_offset() >= 3 and len(client.records()) == 2, 60, "a pruned log")
+    found = client.records()
+    assert all(value.written_ms >= 2000 for _, value in found)
+    return sorted([(key, value._replace(written_ms=0)) for key, value in found], key=repr)
+
+
+def _delete_a_topic(client: StateClient) -> None:
+    deleted = [{"name": "one", "topic_id": UUID(int=0)}]
+    client.ask(ApiKey.DELETE_TOPICS, 6, topics=deleted, timeout_ms=30_000)
+    wait_until(lambda: client.records()[-1] == (("g", "one", 0), None), 60, "a tombstone")
+    summary = part("g", "two", {"partition": 0, "leader_epoch": 0})
+    assert client.state(SUMMARY, 1, summary)["results"][0]["partitions"][0]["start_offset"] == 3

@@ -68,6 +68,7 @@ _QUICK = {
     "group.initial.rebalance.delay.ms": 0,
     "offsets.topic.num.partitions": 1,
     "transaction.state.log.num.partitions": 1,
+    "share.coordinator.state.topic.num.partitions": 1,
 }
 _RETRY_S = 1.0
 """Delay before restarting a broker that could not start, for example because its old session exists."""

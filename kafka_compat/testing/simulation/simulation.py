@@ -186,6 +186,7 @@ def _replicated(brokers: int) -> dict[str, object]:
         "default.replication.factor",
         "offsets.topic.replication.factor",
         "transaction.state.log.replication.factor",
+        "share.coordinator.state.topic.replication.factor",
     )
     return {name: min(brokers, _REPLICAS_MAX) for name in names}
 
