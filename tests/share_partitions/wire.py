@@ -102,7 +102,7 @@ class Member:
                 if "records" in each:
                     found["ack"] = each["acknowledge_error_code"]
                     found["ack_message"] = each["acknowledge_error_message"]
-                    found["bytes"] = len(each["records"]) if each["records"] is not None else None
+                    found["bytes"] = _whole_bytes(each["records"])
                     found["acquired"] = [
                         (one["first_offset"], one["last_offset"], one["delivery_count"])
                         for one in each["acquired_records"]
@@ -117,6 +117,19 @@ class Member:
 
     def close(self) -> None:
         self.connection.close()
+
+
+def _whole_bytes(records: bytes | None) -> int | None:
+    """Return the size of the whole batches. Apache Kafka may send a part of another one after them."""
+    if records is None:
+        return None
+    at = 0
+    while at + 12 <= len(records):
+        size_bytes = 12 + int.from_bytes(records[at + 8 : at + 12], "big")
+        if at + size_bytes > len(records):
+            break
+        at += size_bytes
+    return at
 
 
 class ShareGroup:
@@ -161,6 +174,14 @@ class ShareGroup:
             return bool(topics) and len(topics[0]["partitions"]) == self.size
 
         wait_until(is_assigned, 90, "the assignment", 0.1)
+
+    def load(self) -> None:
+        """Let the leader read the states of the partitions, which takes longer than a short fetch waits."""
+        member = self.member("loader")
+        for _ in range(10):
+            if len(member.fetch(epoch=0, max_wait_ms=1_000)["partitions"]) == self.size:
+                break
+        member.fetch(epoch=-1)
 
     def topic_of(self, partitions: Sequence[int], acks: dict[int, Acks]) -> Plain:
         """Return the topic of a request."""
