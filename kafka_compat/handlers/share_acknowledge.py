@@ -15,7 +15,6 @@ from kafka_compat.handlers.share_requests import (
     acknowledge,
     checked_key,
     grouped,
-    message_of,
 )
 from kafka_compat.long_work import Steps
 from kafka_compat.protocol.messages.share_acknowledge import (
@@ -57,8 +56,8 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
 def _response(ctx: RequestContext, outcomes: Outcomes, lock_ms: int) -> ShareAcknowledgeResponse:
     leaders = Leaders(ctx)
     found = []
-    for key, code in outcomes.items():
-        data = PartitionData(partition_index=key.partition, error_code=code, error_message=message_of(code))
+    for key, (code, message) in outcomes.items():
+        data = PartitionData(partition_index=key.partition, error_code=code, error_message=message)
         leader = leaders.of(key, code)
         if leader is not None:
             data.current_leader = leader

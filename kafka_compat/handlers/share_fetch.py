@@ -20,7 +20,6 @@ from kafka_compat.handlers.share_requests import (
     acknowledge,
     checked_key,
     grouped,
-    message_of,
 )
 from kafka_compat.long_work import Steps
 from kafka_compat.protocol.messages.share_fetch import (
@@ -222,12 +221,12 @@ class _Exchange:
         for key, result in self._results.items():
             if is_first or self._session.must_send(key, result.code, result.records is not None):
                 found[key] = _data(key, result, leaders)
-        for key, code in self._outcomes.items():
+        for key, (code, message) in self._outcomes.items():
             data = found.get(key)
             if data is None:
                 data = found[key] = PartitionData(partition_index=key.partition, records=NO_RECORDS)
             data.acknowledge_error_code = code
-            data.acknowledge_error_message = message_of(code)
+            data.acknowledge_error_message = message
         return ShareFetchResponse(
             acquisition_lock_timeout_ms=self._manager.limits(self._key.group_id).lock_duration_ms,
             responses=[

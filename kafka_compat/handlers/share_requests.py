@@ -26,7 +26,9 @@ FIRST_VERSION_WITH_RENEWALS: Final = 2
 _MEMBER_ID_LENGTH_MAX: Final = 36
 
 Requested = TypeVar("Requested")
-Outcomes = dict[TopicIdPartition, ErrorCode]
+Outcome = tuple[ErrorCode, str | None]
+"""The result of the acknowledgements of a partition: its error code, and the message, if Kafka sends one."""
+Outcomes = dict[TopicIdPartition, Outcome]
 AcknowledgedBatches = dict[TopicIdPartition, list[AcknowledgementBatch]]
 
 
@@ -74,13 +76,13 @@ def acknowledge(
     """Acknowledge records, and call `done` when the results of all partitions are known and stored."""
     has_renewals = ctx.api_version >= FIRST_VERSION_WITH_RENEWALS
     outcomes: Outcomes = {}
-    waiting = len(batches) + 1
+    waiting = 1
 
     def completed(partition: TopicIdPartition | None, code: ErrorCode) -> None:
         nonlocal waiting
         waiting -= 1
         if partition is not None:
-            outcomes[partition] = code
+            outcomes[partition] = (code, _message_of(code))
         if not waiting:
             done(outcomes)
 
@@ -89,8 +91,9 @@ def acknowledge(
         if code != ErrorCode.UNKNOWN_TOPIC_ID and not _are_valid(acknowledged, has_renewals, is_renew_ack):
             code = ErrorCode.INVALID_REQUEST
         if code != ErrorCode.NONE:
-            completed(partition, code)
-        else:
+            outcomes[partition] = (code, None)
+        elif acknowledged:
+            waiting += 1
             manager.acknowledge(
                 key,
                 partition,
@@ -151,9 +154,15 @@ class Leaders:
         return LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
 
 
-def message_of(code: ErrorCode) -> str | None:
-    """Return the text that Kafka sends with an error code."""
-    return None if code == ErrorCode.NONE else STANDARD_MESSAGES.get(code)
+_MESSAGES: Final = {
+    ErrorCode.INVALID_RECORD_STATE: "The member has not acquired all of these records.",
+    ErrorCode.INVALID_REQUEST: "Not all of these offsets have been acquired.",
+}
+
+
+def _message_of(code: ErrorCode) -> str | None:
+    """Return the text for an error of a share-partition."""
+    return None if code == ErrorCode.NONE else _MESSAGES.get(code) or STANDARD_MESSAGES.get(code, code.name)
 
 
 def grouped(

@@ -94,6 +94,7 @@ class LedSharePartition:
         "is_closed",
         "is_listening",
         "key",
+        "known_offset",
         "leader_epoch",
         "machine",
         "replica",
@@ -111,6 +112,8 @@ class LedSharePartition:
         self.error = ErrorCode.NONE
         """Why the state could not be read."""
         self.waiters: dict[Waiter, None] = {}
+        self.known_offset = -1
+        """The offset from which a fetch has read last."""
         self.is_listening = False
         self.is_closed = False
         self._timer: TimerHandle | None = None
@@ -231,6 +234,7 @@ class LedSharePartition:
         if not write.batches:
             done(ErrorCode.NONE)
             return
+        result = _Result(partial(self._stored, write, done), self._host.scheduler)
         self._host.persister.write(
             self.key,
             self.state_epoch,
@@ -238,8 +242,9 @@ class LedSharePartition:
             write.start_offset,
             write.delivery_complete_count,
             write.batches,
-            partial(self._stored, write, done),
+            result.arrived,
         )
+        result.is_begun = True
 
     def _stored(self, write: Write, done: Done, code: ErrorCode) -> None:
         machine = self.machine
@@ -298,3 +303,22 @@ class LedSharePartition:
         if write is not None:
             self._store(write, lambda code: None)
             self.wake()
+
+
+class _Result:
+    """The result of storing. If it is known at once, it takes effect only after the current request, as if
+    the share coordinator were on another broker.
+    """
+
+    __slots__ = ("_done", "_scheduler", "is_begun")
+
+    def __init__(self, done: Done, scheduler: Scheduler) -> None:
+        self._done = done
+        self._scheduler = scheduler
+        self.is_begun = False
+
+    def arrived(self, code: ErrorCode) -> None:
+        if self.is_begun:
+            self._done(code)
+        else:
+            self._scheduler.call_later(0, partial(self._done, code))
