@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kafka_compat.lazy import Lazy
 from kafka_compat.metadata.features import TRANSACTION_VERSION
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kafka_compat.share_coordinator.no_persister import NoPersister
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.broker_context import BrokerContext
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.metadata.feed import MetadataDelta
     from kafka_compat.replication.replica_manager import ReplicaManager
+    from kafka_compat.share_coordinator.persister import Persister
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
     from kafka_compat.transactions.verification import Verifications
@@ -48,6 +50,8 @@ class HostedCoordinators:
             OFFSETS_TOPIC: self.groups,
             TRANSACTIONS_TOPIC: self.transactions,
         }
+        self.persister: Persister = NoPersister()
+        """The stored states of share-partitions."""
         self.markers: Lazy[LocalMarkerWriter] = Lazy(self._make_markers)
         """Writer of transaction markers to the partitions that this broker leads."""
         self.verifications: Lazy[Verifications] = Lazy(self._make_verifications)
@@ -79,6 +83,8 @@ class HostedCoordinators:
         if groups is not None:
             for topic in delta.deleted:
                 groups.forget_topic(topic)
+            if delta.deleted:
+                groups.share.topics_deleted([topic.topic_id for topic in delta.deleted])
             changed = [topic.name for topic in (*delta.created, *delta.grown, *delta.deleted)]
             if changed:
                 groups.topics_changed(changed)
@@ -98,12 +104,13 @@ class HostedCoordinators:
         return LoopScheduler(self._loop)
 
     def _make_groups(self) -> GroupCoordinator:
-        from kafka_compat.config.group import consumer_group_limits
+        from kafka_compat.config.group import consumer_group_limits, share_group_limits
         from kafka_compat.coordinator_runtime.partition_log import PartitionCoordinatorLog
         from kafka_compat.groups.consumer.cluster_topics import ClusterTopics, ServerAssignors
         from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
         from kafka_compat.groups.coordinator import GroupCoordinator
         from kafka_compat.groups.settings import group_settings
+        from kafka_compat.groups.share.groups_of_broker import ShareGroups
         from kafka_compat.storage.records.kinds import CompressionType
 
         config, clock, metadata = self._context.config, self._context.clock, self._context.metadata
@@ -118,6 +125,13 @@ class HostedCoordinators:
             partition_exists=lambda topic, partition: metadata.partition(topic, partition) is not None,
             consumer_groups=ConsumerGroups(
                 topics, assignors.assign, self._context.group_configs.consumer, consumer_group_limits(config)
+            ),
+            share_groups=ShareGroups(
+                topics,
+                topics.partition_counts,
+                self._context.group_configs.share,
+                lambda: share_group_limits(config),
+                lambda: self.persister,
             ),
         )
         metadata.feed.subscribe(topics.on_metadata)

@@ -203,7 +203,8 @@ def _row(key: ConfigKey, *, broker: bool) -> str:
 def _broker_settings(name: str) -> tuple[str, ...]:
     """Return the broker settings with the default of a topic or group setting."""
     if name in BROKER_SETTINGS:
-        return (BROKER_SETTINGS[name].default,)
+        default = BROKER_SETTINGS[name].default
+        return () if default is None else (default,)
     return SERVER_SYNONYMS.get(name, ())
 
 

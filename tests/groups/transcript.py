@@ -49,6 +49,7 @@ from kafka_compat.groups.requests import (
 from kafka_compat.groups.settings import GroupSettings
 from tests.groups.consumer.topics import consumer_groups
 from tests.groups.player import GroupPlayer
+from tests.groups.share.memory import no_share_groups
 from tests.support.steps import result_of
 
 
@@ -83,6 +84,7 @@ class Player(GroupPlayer):
             self.settings,
             lambda prefix: f"{prefix}-{next(self._ids)}",
             consumer_groups(),
+            no_share_groups(),
             GroupCounts(),
             self._now(),
         )
