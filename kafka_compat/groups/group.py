@@ -352,7 +352,7 @@ class Group:
             return self.joining.join(request, waiter, now)
         if self.type is GroupType.SHARE:
             out = self._outbox.begin()
-            self._outbox.respond(waiter, JoinResult(ErrorCode.GROUP_ID_NOT_FOUND, request.member_id))
+            self._outbox.respond(waiter, JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID))
             return out
         if not self.is_empty:
             return (yield from self._in_steps(self.classic_members.join(request, waiter, now)))

@@ -236,7 +236,7 @@ class Player(GroupPlayer):
         self._run(self.group.forget_partitions([_partition(partition) for partition in partitions]))
 
     def _delete(self) -> None:
-        self._run(result_of(self.group.delete("admin")))
+        self._run(result_of(self.group.delete("admin", self._now())))
 
     def _expire(self) -> None:
         self._run(self.group.delete_expired(self.group.expired_offsets(self._now())))

@@ -4,7 +4,7 @@ Members keep their partitions where possible. Ties are broken as in Kafka, by th
 hash tables.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,10 +22,14 @@ from kafka_compat.groups.consumer.java_order import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
     from kafka_compat.groups.consumer.assignors.assignor import Assignment, TargetAssignment
     from kafka_compat.long_work import Steps
+
+    Assignable = Mapping[UUID, frozenset[int]]
+    """Maps topic IDs to the partitions that may be assigned."""
 
 _32_BITS = 0xFFFFFFFF
 _STEP_MEMBERS = 50
@@ -41,15 +45,11 @@ class SimpleMember(NamedTuple):
     assignment: "Assignment"
 
 
-Assignable = "Mapping[UUID, frozenset[int]]"
-"""Maps topic IDs to the partitions that may be assigned."""
-
-
 def assign(
-    members: Mapping[str, SimpleMember],
+    members: "Mapping[str, SimpleMember]",
     is_homogeneous: bool,
     partition_counts: "Mapping[UUID, int]",
-    assignable: Assignable,
+    assignable: "Assignable",
 ) -> "Steps[TargetAssignment]":
     """Assign the partitions, in steps. `members` have the iteration order of Kafka's TimelineHashMap. If
     `is_homogeneous`, the subscription of the first member counts for all.
@@ -73,6 +73,7 @@ class _Copy:
         self._topics = HashTable(max(len(assignment), 1))
         self._ids: dict[int, UUID] = {}
         self._partitions: dict[UUID, HashTable] = {}
+        self._contents: dict[UUID, set[int]] = {}
         for topic_id in topic_order(assignment):
             stored = assignment[topic_id]
             table = HashTable(copy_capacity(len(stored)))
@@ -81,23 +82,27 @@ class _Copy:
             self._topics.put(uuid_key(topic_id), uuid_hash(topic_id))
             self._ids[uuid_key(topic_id)] = topic_id
             self._partitions[topic_id] = table
+            self._contents[topic_id] = set(stored)
 
     def add(self, topic_id: "UUID", partition: int) -> None:
         self._topics.compute_if_absent(uuid_key(topic_id), uuid_hash(topic_id))
         self._ids[uuid_key(topic_id)] = topic_id
         table = self._partitions.setdefault(topic_id, HashTable(DEFAULT_CAPACITY))
         table.put(partition, partition)
+        self._contents.setdefault(topic_id, set()).add(partition)
 
     def discard(self, topic_id: "UUID", partition: int) -> bool:
         """Remove a partition, and return whether the copy contained it. The topic stays, even if empty."""
-        table = self._partitions.get(topic_id)
-        if table is None or partition not in table.ordered_keys():
+        contents = self._contents.get(topic_id)
+        if contents is None or partition not in contents:
             return False
-        table.remove(partition)
+        contents.remove(partition)
+        self._partitions[topic_id].remove(partition)
         return True
 
     def remove_topic(self, topic_id: "UUID") -> None:
         if self._partitions.pop(topic_id, None) is not None:
+            del self._contents[topic_id]
             self._topics.remove(uuid_key(topic_id))
 
     def result(self) -> "Assignment":
@@ -160,7 +165,7 @@ class _Builder:
             copy = self._copies[index] = _Copy(self._members[index].assignment)
         return copy
 
-    def assign_homogeneous(self, counts: "Mapping[UUID, int]", assignable: Assignable) -> "Steps[None]":
+    def assign_homogeneous(self, counts: "Mapping[UUID, int]", assignable: "Assignable") -> "Steps[None]":
         """Share the partitions of all topics among all members."""
         topic_ids = self._members[0].topic_ids
         numbers: dict[tuple[UUID, int], int] = {}
@@ -226,7 +231,7 @@ class _Builder:
             shares.know(number_of(topic_id, partition), _hash(topic_id, partition))
         yield from self._assign_remaining(shares, sorted(unfilled), quotas, sharing, names)
 
-    def assign_heterogeneous(self, counts: "Mapping[UUID, int]", assignable: Assignable) -> "Steps[None]":
+    def assign_heterogeneous(self, counts: "Mapping[UUID, int]", assignable: "Assignable") -> "Steps[None]":
         """Share the partitions of each topic among its subscribers."""
         subscribers: dict[UUID, list[int]] = {}
         for index, member in enumerate(self._members):

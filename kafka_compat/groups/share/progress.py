@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.errors import ErrorCode
@@ -56,9 +57,7 @@ async def read_summaries(
 
         for partition in some:
             key = SharePartitionKey(group_id, *partition)
-            persister.read_summary(
-                key, lambda error, summary, partition=partition, done=done: done(partition, error, summary)
-            )
+            persister.read_summary(key, partial(done, partition))
         await read
     return found
 

@@ -98,6 +98,10 @@ class ShareGroup:
         self._counts = counts
         self._must_compare_hash = True
         """Whether a subscribed topic may have changed since the hash was computed."""
+        self._complete_for: tuple[PartitionStates | None, TargetMetadata | None] = (None, None)
+        """The partition states and the target assignment that were last found to match each other. Every
+        other change of the assignment raises the group epoch.
+        """
         self._states_written_ms = 0
         """When the last record of partition states was written or loaded, by the monotonic clock."""
 
@@ -202,17 +206,24 @@ class ShareGroup:
         """Return whether the target assignment does not contain exactly the initialized partitions of a
         subscribed topic.
         """
-        initialized = self.state.current_states.initialized
-        if not initialized or not self.state.members.current or not self.state.subscribers:
+        state = self.state
+        initialized = state.current_states.initialized
+        if not initialized or not state.members.current or not state.subscribers:
+            return False
+        checked = (state.partition_states.current, state.target.current)
+        if checked[0] is self._complete_for[0] and checked[1] is self._complete_for[1]:
             return False
         assigned: dict[UUID, set[int]] = {}
-        for target in self.state.targets.current.values():
+        for target in state.targets.current.values():
             for topic_id, partitions in target.items():
                 assigned.setdefault(topic_id, set()).update(partitions)
-        return any(
-            each.name in self.state.subscribers and assigned.get(topic_id) != each.partitions
-            for topic_id, each in initialized.items()
-        )
+        for topic_id, each in initialized.items():
+            if each.name in state.subscribers and (
+                topic_id not in assigned or each.partitions != frozenset(assigned[topic_id])
+            ):
+                return True
+        self._complete_for = checked
+        return False
 
     def _target(
         self, epoch: int, member: ShareMember, is_homogeneous: bool, now: Now, records: list[ShareRecord]
