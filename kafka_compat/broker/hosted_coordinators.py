@@ -99,6 +99,8 @@ class HostedCoordinators:
         if groups is not None:
             for topic in delta.deleted:
                 groups.forget_topic(topic)
+            if delta.deleted:
+                groups.share.topics_deleted([topic.topic_id for topic in delta.deleted])
             changed = [topic.name for topic in (*delta.created, *delta.grown, *delta.deleted)]
             if changed:
                 groups.topics_changed(changed)
@@ -121,12 +123,13 @@ class HostedCoordinators:
         return LoopScheduler(self._loop)
 
     def _make_groups(self) -> GroupCoordinator:
-        from kafka_compat.config.group import consumer_group_limits
+        from kafka_compat.config.group import consumer_group_limits, share_group_limits
         from kafka_compat.coordinator_runtime.partition_log import PartitionCoordinatorLog
         from kafka_compat.groups.consumer.cluster_topics import ClusterTopics, ServerAssignors
         from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
         from kafka_compat.groups.coordinator import GroupCoordinator
         from kafka_compat.groups.settings import group_settings
+        from kafka_compat.groups.share.groups_of_broker import ShareGroups
         from kafka_compat.storage.records.kinds import CompressionType
 
         config, clock, metadata = self._context.config, self._context.clock, self._context.metadata
@@ -141,6 +144,13 @@ class HostedCoordinators:
             partition_exists=lambda topic, partition: metadata.partition(topic, partition) is not None,
             consumer_groups=ConsumerGroups(
                 topics, assignors.assign, self._context.group_configs.consumer, consumer_group_limits(config)
+            ),
+            share_groups=ShareGroups(
+                topics,
+                topics.partition_counts,
+                self._context.group_configs.share,
+                lambda: share_group_limits(config),
+                self.persister.get,
             ),
         )
         metadata.feed.subscribe(topics.on_metadata)

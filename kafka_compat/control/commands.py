@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from kafka_compat.api.caller import Caller
@@ -29,6 +29,7 @@ from kafka_compat.http.routes import (
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kafka_compat.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kafka_compat.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replica_manager import Fetching
@@ -96,7 +97,7 @@ class Commands:
                 continue
             if member not in progress.members:
                 raise BadCall(f"group {group} has no member {member}", NOT_FOUND)
-            leave = _leave_consumer if progress.type is GroupType.CONSUMER else _leave_classic
+            leave = _LEAVE[progress.type]
             error = await leave(broker, group, member)
             if error:
                 raise BadCall(f"group {group} has no member {member}", NOT_FOUND)
@@ -116,6 +117,20 @@ async def _leave_consumer(broker: Broker, group: str, member: str) -> int:
     key = ApiKey.CONSUMER_GROUP_HEARTBEAT
     result = await broker.calls.ask(_CALLER, key, _HEARTBEAT_VERSION, request)
     return int(result.error_code)
+
+
+async def _leave_share(broker: Broker, group: str, member: str) -> int:
+    request = ShareGroupHeartbeatRequest(group_id=group, member_id=member, member_epoch=LEAVE_EPOCH)
+    key = ApiKey.SHARE_GROUP_HEARTBEAT
+    result = await broker.calls.ask(_CALLER, key, _HEARTBEAT_VERSION, request)
+    return int(result.error_code)
+
+
+_LEAVE: Final = {
+    GroupType.CLASSIC: _leave_classic,
+    GroupType.CONSUMER: _leave_consumer,
+    GroupType.SHARE: _leave_share,
+}
 
 
 async def _compact(broker: Broker, partition: Partition) -> None:

@@ -46,6 +46,8 @@ from kafka_compat.groups.requests import (
     TopicPartition,
 )
 from kafka_compat.groups.settings import GroupSettings
+from kafka_compat.groups.share.groups_of_broker import ShareGroups
+from kafka_compat.groups.share.requests import Effect, ShareGroupRequests
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 from kafka_compat.metadata.topic_nodes import new_id
@@ -127,12 +129,14 @@ class GroupCoordinator:
         now_ms: Callable[[], int],
         partition_exists: Callable[[str, int], bool],
         consumer_groups: ConsumerGroups,
+        share_groups: ShareGroups,
         new_member_id: Callable[[str | None], str] = random_member_id,
     ) -> None:
         self._settings = settings
         self._partition_exists = partition_exists
         self._new_member_id = new_member_id
         self._consumer_groups = consumer_groups
+        self._share_groups = share_groups
         self.counts = GroupCounts()
         self._has_told_of_regexes = False
         self._runtime: CoordinatorRuntime[Group, Record] = CoordinatorRuntime(
@@ -144,12 +148,13 @@ class GroupCoordinator:
             new_machine=self._new_group,
             encode=encode_record,
             decode=decode_record,
-            perform=self._resolve_regexes,
+            perform=self._perform,
             commit_timeout_ms=settings.offsets_commit_timeout_ms,
         )
         self._long_events = LongEvents(self._runtime, scheduler, encode_record)
         self._running = self._runtime.running
         self._now = self._runtime.now
+        self.share = ShareGroupRequests(self._runtime, self._long_events, share_groups, self._refusal)
 
     def _new_group(self, group_id: str, snapshots: SnapshotRegistry) -> Group:
         return Group(
@@ -158,6 +163,7 @@ class GroupCoordinator:
             self._settings,
             self._new_member_id,
             self._consumer_groups,
+            self._share_groups,
             self.counts,
             self._now(),
         )
@@ -289,6 +295,12 @@ class GroupCoordinator:
                 lambda: respond(HeartbeatResult(ErrorCode.UNKNOWN_SERVER_ERROR)),
             )
 
+    def _perform(self, running: RunningMachine[Group], effect: ResolveRegexes | Effect) -> None:
+        if isinstance(effect, ResolveRegexes):
+            self._resolve_regexes(running, effect)
+        else:
+            self.share.perform(running, effect)
+
     def _resolve_regexes(self, running: RunningMachine[Group], request: ResolveRegexes) -> None:
         """Resolve the regular expressions of a consumer group in the background."""
         topics = self._consumer_groups.topics
@@ -327,8 +339,8 @@ class GroupCoordinator:
         return self._consumer_groups.limits.assignors[0]
 
     def topics_changed(self, names: Collection[str]) -> None:
-        """Let consumer groups that subscribe to these topics compare their metadata hash, in the background
-        if there are many groups.
+        """Let consumer and share groups that subscribe to these topics compare their metadata hash, in the
+        background if there are many groups.
         """
         self._runtime.run_cooperatively(self._telling(frozenset(names)))
 
@@ -337,6 +349,9 @@ class GroupCoordinator:
             consumer = running.machine.consumer
             if consumer.state.exists and consumer.state.subscribed_names(existing=changed.intersection):
                 consumer.topics_changed()
+            share = running.machine.share
+            if not changed.isdisjoint(share.state.subscribers):
+                share.topics_changed()
             yield 2
 
     def leave(
@@ -617,6 +632,9 @@ class GroupCoordinator:
         view = machine.consumer.state.committed
         if view is not None:
             return GroupProgress(GroupType.CONSUMER, view.state, view.members, offsets)
+        share = machine.share.state.committed
+        if share is not None:
+            return GroupProgress(GroupType.SHARE, share.state, share.members, offsets)
         rebalance = machine.rebalance
         return GroupProgress(GroupType.CLASSIC, rebalance.state, rebalance.roster.members, offsets)
 
@@ -646,7 +664,7 @@ class GroupCoordinator:
             machine = running.machine
             self._long_events.process(
                 running,
-                lambda: machine.delete(respond),
+                lambda: machine.delete(respond, self._now()),
                 lambda: self._delete_group(group_id, respond),
                 lambda: respond(ErrorCode.UNKNOWN_SERVER_ERROR),
             )

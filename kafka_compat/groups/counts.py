@@ -11,6 +11,8 @@ class GroupCounts:
     """Completed rebalances of classic groups."""
     consumer_rebalances: int = 0
     """Rebalances of consumer groups. As in Kafka, the departure of a member does not count."""
+    share_rebalances: int = 0
+    """Rebalances of share groups. As in Kafka, the departure of a member does not count."""
     offset_commits: int = 0
     """Committed offsets, each partition of a request counting as one."""
     offset_deletions: int = 0

@@ -1,5 +1,5 @@
-"""State machine of one group: its members, which use the classic protocol (`rebalance.py`) or the consumer
-protocol (`consumer/`), and its offsets.
+"""State machine of one group: its members, which use the classic protocol (`rebalance.py`), the consumer
+protocol (`consumer/`) or the share group protocol (`share/`), and its offsets.
 
 Rules
 - A commit needs the current generation. While members wait for the assignment, OffsetCommit is rejected.
@@ -12,7 +12,7 @@ Rules
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import (
     STORE_ERRORS,
@@ -56,16 +56,34 @@ from kafka_compat.groups.requests import (
     GroupType,
     Join,
     JoinResult,
+    LeaveResult,
     Leaving,
     MemberDescription,
     OffsetAndMetadata,
     PartitionErrors,
     Sync,
+    SyncResult,
     TopicPartition,
 )
 from kafka_compat.groups.settings import GroupSettings
+from kafka_compat.groups.share.groups_of_broker import ShareGroups
+from kafka_compat.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatResult
+from kafka_compat.groups.share.offset_changes import (
+    AlterStates,
+    ChangeBegun,
+    DeleteStates,
+    NewOffsets,
+    OffsetChanges,
+    OffsetsResult,
+)
+from kafka_compat.groups.share.records import SHARE_RECORDS
+from kafka_compat.groups.share.share_group import InitializeStates, ShareGroup
+from kafka_compat.groups.share.state import ShareGroupState
 from kafka_compat.groups.timers import Timers
 from kafka_compat.long_work import Steps
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 _OFFSET_STORE_ERRORS: Final = STORE_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
@@ -108,7 +126,8 @@ class ConsumerGroupReplaced:
 class Group:
     """State machine of one group. `joining` and `rebalance` handle the members of a classic group, and
     `consumer` and `classic_members` those of a consumer group. A group without members may become either, and
-    `consumer/conversion.py` converts a group with members.
+    `consumer/conversion.py` converts a group with members. `share` handles the members of a share group,
+    which never changes its type.
     """
 
     def __init__(
@@ -118,6 +137,7 @@ class Group:
         settings: GroupSettings,
         new_member_id: Callable[[str | None], str],
         consumer_groups: ConsumerGroups,
+        share_groups: ShareGroups,
         counts: GroupCounts,
         now: Now,
     ) -> None:
@@ -134,6 +154,15 @@ class Group:
         self._consumer_groups = consumer_groups
         self.consumer = self._consumer_group(GroupState(snapshots), self.rebalance.timers)
         self.classic_members = ClassicMembers(self.consumer, new_member_id)
+        self.share = ShareGroup(
+            group_id,
+            ShareGroupState(snapshots),
+            share_groups,
+            self.rebalance.outbox,
+            self.rebalance.timers,
+            counts,
+        )
+        self._offset_changes = OffsetChanges(self.share)
         self._settings = settings
         self._outbox = self.rebalance.outbox
 
@@ -150,17 +179,108 @@ class Group:
 
     @property
     def type(self) -> GroupType:
-        return GroupType.CONSUMER if self.consumer.state.exists else GroupType.CLASSIC
+        if self.consumer.state.exists:
+            return GroupType.CONSUMER
+        return GroupType.SHARE if self.share.state.exists else GroupType.CLASSIC
 
     @property
     def committed_type(self) -> GroupType:
         """The type of the group that clients see."""
-        return GroupType.CLASSIC if self.consumer.state.committed is None else GroupType.CONSUMER
+        if self.consumer.state.committed is not None:
+            return GroupType.CONSUMER
+        return GroupType.CLASSIC if self.share.state.committed is None else GroupType.SHARE
 
     @property
     def is_empty(self) -> bool:
-        """Whether the group has no members. Its type may change then."""
-        return self.rebalance.state is EMPTY and not self.consumer.state.members.current
+        """Whether the group has no members. Its type may change then, unless it is a share group."""
+        return (
+            self.rebalance.state is EMPTY
+            and not self.consumer.state.members.current
+            and not self.share.state.members.current
+        )
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether the group contains nothing, as if it did not exist."""
+        return (
+            self.type is GroupType.CLASSIC
+            and self.is_empty
+            and self.rebalance.generation_id == 0
+            and not self.rebalance.roster.pending
+            and self.rebalance.stored.snapshot is None
+            and self.offsets.is_empty
+        )
+
+    def share_heartbeat(self, request: ShareHeartbeat, waiter: Waiter, now: Now) -> Steps[Output]:
+        """Process a ShareGroupHeartbeat request (KIP-932), in steps."""
+        return self._in_steps(self._share_heartbeat(request, waiter, now))
+
+    def _share_heartbeat(self, request: ShareHeartbeat, waiter: Waiter, now: Now) -> Steps[None]:
+        if self.type is GroupType.SHARE or self.is_unused:
+            yield from self.share.heartbeat(request, waiter, now)
+            if self._outbox.output.write is None:
+                self._die_if_unused()
+        else:
+            message = f"Group {self.group_id} is not a share group."
+            self._outbox.respond(waiter, ShareHeartbeatResult(ErrorCode.GROUP_ID_NOT_FOUND, message))
+
+    def alter_share_offsets(self, topics: Sequence[NewOffsets], waiter: Waiter, now: Now) -> Output:
+        """Process an AlterShareGroupOffsets request, which may create the group."""
+        out = self._outbox.begin()
+        if self.type is GroupType.SHARE or self.is_unused:
+            self._offset_changes.alter(topics, waiter, now)
+            if out.write is None:
+                self._die_if_unused()
+        else:
+            message = f"Group {self.group_id} is not a share group."
+            self._outbox.respond(waiter, OffsetsResult(ErrorCode.GROUP_ID_NOT_FOUND, message))
+        return out
+
+    def delete_share_offsets(self, names: Sequence[str], waiter: Waiter, now: Now) -> Output:
+        """Process a DeleteShareGroupOffsets request."""
+        out = self._outbox.begin()
+        if self.type is GroupType.SHARE:
+            self._offset_changes.delete(names, waiter, now)
+        else:
+            message = f"Group {self.group_id} is not a share group."
+            self._outbox.respond(waiter, OffsetsResult(ErrorCode.GROUP_ID_NOT_FOUND, message))
+        return out
+
+    def states_initialized(
+        self,
+        effect: InitializeStates | AlterStates,
+        errors: "Mapping[tuple[UUID, int], ErrorCode]",
+        now: Now,
+    ) -> Output:
+        """Store which states of share-partitions have been initialized."""
+        out = self._outbox.begin()
+        if isinstance(effect, AlterStates):
+            self._offset_changes.altered(effect, errors, now)
+        else:
+            error = next((each for each in errors.values() if each), ErrorCode.NONE)
+            self.share.states_initialized(effect.partitions, error, now)
+        return out
+
+    def states_deleted(
+        self, effect: DeleteStates, errors: "Mapping[tuple[UUID, int], ErrorCode]", now: Now
+    ) -> Output:
+        """Complete a request that deletes states of share-partitions."""
+        out = self._outbox.begin()
+        if effect.topics is not None:
+            self._offset_changes.deleted(effect, errors, now)
+            return out
+        error = next((each for each in errors.values() if each), ErrorCode.NONE)
+        if error or not self.is_empty:
+            self._outbox.respond(effect.waiter, error or ErrorCode.NON_EMPTY_GROUP)
+        else:
+            self._write_tombstones(list(self.offsets.stored), effect.waiter, ErrorCode.NONE)
+        return out
+
+    def topics_deleted(self, topic_ids: "Collection[UUID]", now: Now) -> Output:
+        """Forget the states of share-partitions of deleted topics."""
+        out = self._outbox.begin()
+        self.share.topics_deleted(topic_ids, now)
+        return out
 
     def consumer_heartbeat(self, request: Heartbeat, waiter: Waiter, now: Now) -> Steps[Output]:
         """Process a ConsumerGroupHeartbeat request (KIP-848), in steps."""
@@ -182,7 +302,7 @@ class Group:
     def _heartbeat(self, request: Heartbeat, waiter: Waiter, now: Now) -> Steps[None]:
         if self.type is GroupType.CONSUMER:
             yield from self.consumer.heartbeat(request, waiter, now)
-        elif request.member_epoch != JOIN_EPOCH:
+        elif self.type is GroupType.SHARE or request.member_epoch != JOIN_EPOCH:
             message = f"The group {self.group_id} is not a consumer group"
             self._outbox.respond(waiter, HeartbeatResult(ErrorCode.GROUP_ID_NOT_FOUND, message))
         elif self.rebalance.state is EMPTY:
@@ -230,6 +350,10 @@ class Group:
         """Process a JoinGroup request, in steps. The caller must have checked the session timeout."""
         if self.type is GroupType.CLASSIC:
             return self.joining.join(request, waiter, now)
+        if self.type is GroupType.SHARE:
+            out = self._outbox.begin()
+            self._outbox.respond(waiter, JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID))
+            return out
         if not self.is_empty:
             return (yield from self._in_steps(self.classic_members.join(request, waiter, now)))
         out = self._outbox.begin()
@@ -250,6 +374,10 @@ class Group:
         """Process a SyncGroup request."""
         if self.type is GroupType.CLASSIC:
             return self.rebalance.sync(request, waiter, now)
+        if self.type is GroupType.SHARE:
+            out = self._outbox.begin()
+            self._outbox.respond(waiter, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
+            return out
         return self.classic_members.sync(request, waiter, now)
 
     def heartbeat(
@@ -260,12 +388,19 @@ class Group:
         """
         if self.consumer.state.exists:
             return self.classic_members.heartbeat(generation_id, member_id, group_instance_id, now)
+        if self.share.state.exists:
+            return ErrorCode.UNKNOWN_MEMBER_ID
         return self.rebalance.heartbeat(generation_id, member_id, group_instance_id, now)
 
     def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> Output:
         """Process a LeaveGroup request, which may name several members (version 3 and later)."""
         if self.type is GroupType.CLASSIC:
             return self.joining.leave(leaving, waiter, now)
+        if self.type is GroupType.SHARE:
+            out = self._outbox.begin()
+            unknown = tuple((each, ErrorCode.UNKNOWN_MEMBER_ID) for each in leaving)
+            self._outbox.respond(waiter, LeaveResult(ErrorCode.NONE, unknown))
+            return out
         return self.classic_members.leave(leaving, waiter, now)
 
     def regexes_resolved(self, found: Mapping[str, frozenset[str]], version: int, now: Now) -> Steps[Output]:
@@ -287,6 +422,8 @@ class Group:
                 errors[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
         if self.type is GroupType.CONSUMER:
             error = self.consumer.check_commit(request, fitting)
+        elif self.type is GroupType.SHARE:
+            error = ErrorCode.GROUP_ID_NOT_FOUND
         else:
             error = self._check_commit(request)
         if not error and self.rebalance.state is COMPLETING_REBALANCE and request.producer is None:
@@ -343,6 +480,9 @@ class Group:
         """
         yield None
         out = self._outbox.begin()
+        if self.type is GroupType.SHARE:
+            self._outbox.respond(waiter, ErrorCode.GROUP_ID_NOT_FOUND)
+            return out
         if self.rebalance.state is not EMPTY and self.rebalance.protocol_type != CONSUMER_PROTOCOL_TYPE:
             self._outbox.respond(waiter, ErrorCode.NON_EMPTY_GROUP)
             return out
@@ -369,10 +509,14 @@ class Group:
         known = self.rebalance.subscribed_topics
         return topics if known is None else topics & known
 
-    def delete(self, waiter: Waiter) -> Steps[Output]:
-        """Process a DeleteGroups request, in steps: delete an empty group and all its offsets."""
+    def delete(self, waiter: Waiter, now: Now) -> Steps[Output]:
+        """Process a DeleteGroups request, in steps: delete an empty group and all its offsets. The states of
+        share-partitions are deleted first.
+        """
         yield None
         out = self._outbox.begin()
+        if self.is_empty and self._offset_changes.begin_group_deletion(waiter, now):
+            return out
         if self.is_empty:
             self._write_tombstones(list(self.offsets.stored), waiter, ErrorCode.NONE)
         else:
@@ -388,6 +532,8 @@ class Group:
 
     def expired_offsets(self, now: Now) -> list[TopicPartition]:
         """Return the partitions whose offsets have expired (offsets.retention.minutes)."""
+        if self.type is GroupType.SHARE:
+            return []
         if self.type is GroupType.CONSUMER:
             return self.offsets.expired_without(
                 self.consumer.state.subscribed_names(), now.wall_ms, self._settings.offsets_retention_ms
@@ -426,6 +572,8 @@ class Group:
         whole_group = not keeps_group and self.is_empty and self.offsets.would_be_empty_without(deleted)
         if whole_group and self.type is GroupType.CONSUMER:
             records += self.consumer.tombstones()
+        elif whole_group and self.type is GroupType.SHARE:
+            records += self.share.tombstones()
         elif whole_group and self.rebalance.generation_id > 0:
             records.append(GroupRecord(self.group_id, None))
         purpose = TombstonesStored(whole_group, waiter, answer)
@@ -444,6 +592,8 @@ class Group:
             self.offsets.replay(record, log_offset, producer_id)
         elif isinstance(record, GroupRecord):
             self.rebalance.stored.replay(record.value)
+        elif isinstance(record, SHARE_RECORDS):
+            self.share.state.replay(record)
         else:
             self.consumer.state.replay(record)
 
@@ -457,6 +607,7 @@ class Group:
         if self.rebalance.stored.snapshot is not None:
             self.rebalance.restore(self.rebalance.stored.snapshot, now)
         self.consumer.loaded(now)
+        self.share.loaded(now)
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
@@ -468,7 +619,14 @@ class Group:
             self._tombstones_written(purpose, error)
         elif isinstance(purpose, MembersStored):
             if error and not is_committed(error):
-                self.consumer.write_failed(now)
+                if self.type is GroupType.SHARE:
+                    self.share.write_failed(now)
+                else:
+                    self.consumer.write_failed(now)
+                self._die_if_unused()
+        elif isinstance(purpose, ChangeBegun):
+            if error and not is_committed(error):
+                self._outbox.respond(purpose.waiter, purpose.failed(error))
                 self._die_if_unused()
         elif isinstance(purpose, ConsumerGroupReplaced):
             if error and not purpose.is_appended:
@@ -503,6 +661,8 @@ class Group:
             and rebalance.stored.committed is None
             and not self.consumer.state.exists
             and self.consumer.state.committed is None
+            and not self.share.state.exists
+            and self.share.state.committed is None
             and self.offsets.is_empty
         ):
             self._outbox.note(f"deleted in generation {rebalance.generation_id}")
@@ -525,7 +685,9 @@ class Group:
             return self.rebalance.tick(now)
         out = self._outbox.begin()
         timer = self.rebalance.timers.take_due(now.timer_ms)
-        if timer is not None:
+        if timer is not None and self.type is GroupType.SHARE:
+            self.share.timer_over(timer)
+        elif timer is not None:
             self.consumer.timer_over(timer, now)
         return out
 
@@ -568,6 +730,9 @@ class Group:
         view = self.consumer.state.committed
         if view is not None:
             return GroupOverview(self.group_id, CONSUMER_PROTOCOL_TYPE, view.state, GroupType.CONSUMER)
+        share = self.share.state.committed
+        if share is not None:
+            return GroupOverview(self.group_id, GroupType.SHARE, share.state, GroupType.SHARE)
         rebalance = self.rebalance
         return GroupOverview(self.group_id, rebalance.protocol_type or "", rebalance.state, GroupType.CLASSIC)
 

@@ -3,8 +3,8 @@
 Keys: OffsetCommitKey v1 and GroupMetadataKey v2. Values: GroupMetadataValue v3, and OffsetCommitValue v4 with
 the topic ID, as in Kafka 4.4, or v3 without it, as in Kafka 3.9. An offset with its own expiry has v1,
 because later versions have no field for it. All older and newer versions of these values can be read.
-`consumer/records.py` contains the records of consumer groups. Other types of keys belong to share and streams
-groups (KIP-932, KIP-1071) and are ignored.
+`consumer/records.py` contains the records of consumer groups, and `share/records.py` those of share groups.
+Other types of keys belong to streams groups (KIP-1071) and are ignored.
 """
 
 from functools import lru_cache
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafka_compat.groups.consumer import records as consumer_records
 from kafka_compat.groups.consumer.records import ConsumerRecord
 from kafka_compat.groups.requests import OffsetAndMetadata
+from kafka_compat.groups.share import records as share_records
+from kafka_compat.groups.share.records import SHARE_RECORDS, ShareRecord
 from kafka_compat.protocol.codec import decode, decode_versioned, encode_versioned
 from kafka_compat.protocol.messages.consumer_offsets import (
     GroupMetadataKey,
@@ -76,7 +78,7 @@ class OffsetRecord(NamedTuple):
         return self.group_id
 
 
-Record = GroupRecord | OffsetRecord | ConsumerRecord
+Record = GroupRecord | OffsetRecord | ConsumerRecord | ShareRecord
 
 
 def encode_record(record: Record) -> tuple[bytes, bytes | None]:
@@ -87,6 +89,8 @@ def encode_record(record: Record) -> tuple[bytes, bytes | None]:
     if isinstance(record, GroupRecord):
         group_key = encode_versioned(GroupMetadataKey(group=record.group_id), _GROUP_KEY_VERSION)
         return group_key, None if record.value is None else _encode_group(record.value)
+    if isinstance(record, SHARE_RECORDS):
+        return share_records.encode_record(record)
     return consumer_records.encode_record(record)
 
 
@@ -100,6 +104,8 @@ def decode_record(key: bytes, value: bytes | None) -> Record | None:
     if version == _GROUP_KEY_VERSION:
         group_key = decode(GroupMetadataKey, version, key, 2)
         return GroupRecord(group_key.group, None if value is None else _decode_group(value))
+    if version in share_records.KEYS:
+        return share_records.decode_record(key, value)
     return consumer_records.decode_record(key, value)
 
 

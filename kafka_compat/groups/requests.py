@@ -159,6 +159,7 @@ class GroupType(StrEnum):
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
+    SHARE = "share"
 
 
 class GroupOverview(NamedTuple):

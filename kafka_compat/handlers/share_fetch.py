@@ -120,7 +120,8 @@ def _session(
 def _later(response: ShareFetchResponse, delay_ms: int) -> Deferred:
     """Complete a response after a delay, so that the client does not repeat its request at once."""
     deferred = Deferred()
-    asyncio.get_running_loop().call_later(max(delay_ms, 0) / 1000, deferred.complete, response)
+    loop = asyncio.get_running_loop()
+    deferred.work = loop.call_later(max(delay_ms, 0) / 1000, deferred.complete, response)
     return deferred
 
 

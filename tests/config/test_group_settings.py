@@ -190,9 +190,9 @@ def test_invalid_and_negative_durations_are_rejected(text: str) -> None:
 
 
 def test_share_groups_have_the_brokers_settings_unless_they_override_them() -> None:
-    config = BrokerConfig({"group.share.record.lock.duration.ms": "1000", "group.share.max.size": "3"})
+    config = BrokerConfig({"group.share.record.lock.duration.ms": "20000", "group.share.max.size": "3"})
     assert share_group_config(BrokerConfig({}), {}) == ShareGroupConfig()
-    assert share_group_config(config, {}) == ShareGroupConfig(record_lock_duration_ms=1000)
+    assert share_group_config(config, {}) == ShareGroupConfig(record_lock_duration_ms=20_000)
     overrides = {
         RESET: "earliest",
         "share.isolation.level": "read_committed",

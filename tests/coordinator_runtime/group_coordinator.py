@@ -7,6 +7,7 @@ from kafka_compat.groups.settings import GroupSettings
 from tests.coordinator_runtime.replicated_log import ReplicatedLog
 from tests.groups.consumer.topics import consumer_groups, topic
 from tests.groups.memory import WALL_MS, ManualScheduler
+from tests.groups.share.memory import no_share_groups
 
 RETENTION_MS = 60_000
 
@@ -23,4 +24,5 @@ def coordinator_of(log: ReplicatedLog, scheduler: ManualScheduler) -> GroupCoord
         now_ms=lambda: WALL_MS + scheduler.now_ms,
         partition_exists=lambda topic, partition: True,
         consumer_groups=consumer_groups(topic("topic", 2), topic("other", 3)),
+        share_groups=no_share_groups(),
     )

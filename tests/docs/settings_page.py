@@ -202,9 +202,9 @@ def _row(key: ConfigKey, *, broker: bool) -> str:
 
 def _broker_settings(name: str) -> tuple[str, ...]:
     """Return the broker settings with the default of a topic or group setting."""
-    default = BROKER_SETTINGS[name].default if name in BROKER_SETTINGS else None
-    if default is not None:
-        return (default,)
+    if name in BROKER_SETTINGS:
+        default = BROKER_SETTINGS[name].default
+        return () if default is None else (default,)
     return SERVER_SYNONYMS.get(name, ())
 
 

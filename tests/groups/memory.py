@@ -13,6 +13,7 @@ from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.requests import Join, JoinResult, OffsetAndMetadata, Sync, SyncResult
 from kafka_compat.groups.settings import GroupSettings
 from tests.groups.consumer.topics import consumer_groups, topic
+from tests.groups.share.memory import no_share_groups
 from tests.groups.transcript import subscription
 
 WALL_MS = 1_700_000_000_000
@@ -122,6 +123,7 @@ class Coordinator(GroupCoordinator):
             now_ms=lambda: self.wall_ms + self.scheduler.now_ms,
             partition_exists=lambda topic, partition: topic != "gone" and partition < 10,
             consumer_groups=consumer_groups(topic("topic", 10)),
+            share_groups=no_share_groups(),
         )
         if load:
             for shard in range(self.log.shard_count):

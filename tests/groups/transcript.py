@@ -49,6 +49,7 @@ from kafka_compat.groups.requests import (
 from kafka_compat.groups.settings import GroupSettings
 from tests.groups.consumer.topics import consumer_groups
 from tests.groups.player import GroupPlayer
+from tests.groups.share.memory import no_share_groups
 from tests.support.steps import result_of
 
 
@@ -83,6 +84,7 @@ class Player(GroupPlayer):
             self.settings,
             lambda prefix: f"{prefix}-{next(self._ids)}",
             consumer_groups(),
+            no_share_groups(),
             GroupCounts(),
             self._now(),
         )
@@ -234,7 +236,7 @@ class Player(GroupPlayer):
         self._run(self.group.forget_partitions([_partition(partition) for partition in partitions]))
 
     def _delete(self) -> None:
-        self._run(result_of(self.group.delete("admin")))
+        self._run(result_of(self.group.delete("admin", self._now())))
 
     def _expire(self) -> None:
         self._run(self.group.delete_expired(self.group.expired_offsets(self._now())))

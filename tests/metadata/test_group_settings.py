@@ -86,7 +86,11 @@ async def test_a_groups_settings_are_stored_described_listed_and_deleted(world: 
 
 async def test_a_group_without_settings_has_the_brokers_defaults(world: World) -> None:
     entries = await world.manager.describe(GROUP, "g", None)
-    assert {entry.name: (entry.value, entry.source) for entry in entries} == {
+    values = {entry.name: (entry.value, entry.source) for entry in entries}
+    assert {source for _, source in values.values()} == {ConfigSource.DEFAULT}
+    assert values["share.auto.offset.reset"] == ("latest", ConfigSource.DEFAULT)
+    assert values["errors.deadletterqueue.topic.name"] == ("", ConfigSource.DEFAULT)
+    assert {name: value for name, value in values.items() if name.startswith("consumer.")} == {
         SESSION: ("45000", ConfigSource.DEFAULT),
         HEARTBEAT: ("5000", ConfigSource.DEFAULT),
         "consumer.assignment.interval.ms": ("1000", ConfigSource.DEFAULT),
@@ -116,7 +120,7 @@ async def test_validate_only_requests_do_not_change_a_group(world: World) -> Non
     [
         ("g", Change(SESSION, SET, "40000"), 40, f"{SESSION} must be in the range 45000 to 60000 inclusive."),
         ("g", Change("nope", SET, "1"), 40, "Unknown group config name: nope"),
-        ("g", Change("share.session.timeout.ms", SET, "50000"), 40, "Unknown group config name: share"),
+        ("g", Change("streams.session.timeout.ms", SET, "50000"), 40, "Unknown group config name: streams"),
         ("g", Change(SESSION, SET, None), 42, "Null value not supported for"),
         (
             "g",

@@ -29,6 +29,7 @@ from tests.conformance.record_requests import fetch_request
 from tests.conformance.wire import CLIENT_ID, Connection
 from tests.groups.consumer.topics import groups_of
 from tests.groups.memory import ManualScheduler, MemoryLog
+from tests.groups.share.memory import no_share_groups
 from tests.support.process import wait_until
 from tests.support.steps import result_of
 
@@ -170,6 +171,7 @@ class Ours:
             now_ms=lambda: 1_700_000_000_000 + self.scheduler.now_ms,
             partition_exists=lambda topic, partition: self.metadata.partition(topic, partition) is not None,
             consumer_groups=groups_of(self.metadata, 0, MAX_SIZE),
+            share_groups=no_share_groups(),
         )
         self._coordinator.load(0)
 

@@ -21,6 +21,7 @@ from kafka_compat.metadata.cache import MetadataCache
 from tests.coordinator_runtime.replicated_log import ReplicatedLog
 from tests.groups.consumer.topics import groups_of, topic
 from tests.groups.memory import WALL_MS, ManualScheduler
+from tests.groups.share.memory import no_share_groups
 from tests.support import campaign
 
 SEEDS = range(1_000 if campaign.enabled() else 60)
@@ -81,6 +82,7 @@ class World:
             now_ms=lambda: WALL_MS + self.scheduler.now_ms,
             partition_exists=lambda name, partition: True,
             consumer_groups=groups_of(self.metadata, self.interval_ms, 100),
+            share_groups=no_share_groups(),
         )
         coordinator.load(0)
         self.scheduler.advance()

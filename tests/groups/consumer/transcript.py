@@ -57,6 +57,7 @@ from kafka_compat.protocol.codec import encode_versioned
 from kafka_compat.protocol.messages.consumer_protocol import ConsumerProtocolSubscription, TopicPartition
 from tests.groups.consumer.topics import groups_of, topic, topic_id
 from tests.groups.player import GroupPlayer
+from tests.groups.share.memory import no_share_groups
 from tests.support.steps import result_of
 
 
@@ -92,7 +93,16 @@ class Player(GroupPlayer):
         self.metadata.feed.subscribe(common.topics.on_metadata)
         settings = GroupSettings(group_initial_rebalance_delay_ms=0)
         counts = GroupCounts()
-        self.group = Group("g", self.snapshots, settings, self._new_member_id, common, counts, self._now())
+        self.group = Group(
+            "g",
+            self.snapshots,
+            settings,
+            self._new_member_id,
+            common,
+            no_share_groups(),
+            counts,
+            self._now(),
+        )
 
     def _new_member_id(self, prefix: str | None) -> str:
         prefix = prefix or self._joining

@@ -1,0 +1,233 @@
+"""Requests to share groups (KIP-932), and the calls of the share coordinator that they lead to.
+
+Each response is passed to a callback, which is called exactly once, even if this broker loses the group while
+it waits for the share coordinator.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.groups.requests import GroupType
+from kafka_compat.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatResult, check, rejected
+from kafka_compat.groups.share.member import JOIN_EPOCH
+from kafka_compat.groups.share.offset_changes import AlterStates, DeleteStates, NewOffsets, OffsetsResult
+from kafka_compat.groups.share.share_group import InitializeStates
+from kafka_compat.share_coordinator.persister import SharePartitionKey
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from kafka_compat.coordinator_runtime.machine import Now
+    from kafka_compat.coordinator_runtime.runtime import CoordinatorRuntime
+    from kafka_compat.coordinator_runtime.shard import RunningMachine
+    from kafka_compat.groups.group import Group
+    from kafka_compat.groups.long_events import LongEvents
+    from kafka_compat.groups.records import Record
+    from kafka_compat.groups.share.groups_of_broker import ShareGroups
+    from kafka_compat.groups.share.state import ShareView
+    from kafka_compat.share_coordinator.persister import Persister
+
+    Errors = Mapping[tuple[UUID, int], ErrorCode]
+    Running = RunningMachine[Group]
+
+Effect = InitializeStates | AlterStates | DeleteStates
+
+
+class Refusal(Protocol):
+    def __call__(self, group_id: str, *, empty_id_allowed: bool = False) -> ErrorCode:
+        """Return the error code if this broker cannot serve a group with this ID, or NONE if it can."""
+
+
+class ShareGroupRequests:
+    """Requests to the share groups of one broker."""
+
+    def __init__(
+        self,
+        runtime: "CoordinatorRuntime[Group, Record]",
+        long_events: "LongEvents",
+        common: "ShareGroups",
+        refusal: Refusal,
+    ) -> None:
+        self._runtime = runtime
+        self._long_events = long_events
+        self._common = common
+        self._refusal = refusal
+        self._running = runtime.running
+        self._now: Callable[[], Now] = runtime.now
+
+    def heartbeat(
+        self, group_id: str, request: ShareHeartbeat, respond: Callable[[ShareHeartbeatResult], None]
+    ) -> None:
+        """Process a ShareGroupHeartbeat request."""
+        try:
+            check(group_id, request)
+        except KafkaError as invalid:
+            respond(rejected(invalid))
+            return
+        error = self._refusal(group_id)
+        running = self._running.get(group_id)
+        if not error and running is None:
+            if request.member_epoch == JOIN_EPOCH:
+                running = self._runtime.host(group_id)
+            else:
+                error = ErrorCode.GROUP_ID_NOT_FOUND
+        if error or running is None:
+            message = f"Share group {group_id} not found." if error is ErrorCode.GROUP_ID_NOT_FOUND else None
+            respond(ShareHeartbeatResult(error, message))
+            return
+        machine = running.machine
+        self._long_events.process(
+            running,
+            lambda: machine.share_heartbeat(request, respond, self._now()),
+            lambda: self.heartbeat(group_id, request, respond),
+            lambda: respond(ShareHeartbeatResult(ErrorCode.UNKNOWN_SERVER_ERROR)),
+        )
+
+    def describe(self, group_id: str) -> "tuple[ErrorCode, ShareView | None]":
+        """Return an error code, and the committed state of a share group if there is no error."""
+        error = self._refusal(group_id, empty_id_allowed=True)
+        running = self._running.get(group_id)
+        view = None if running is None else running.machine.share.state.committed
+        if view is None and not error:
+            error = ErrorCode.GROUP_ID_NOT_FOUND
+        return error, view
+
+    def initialized_partitions(self, group_id: str) -> "tuple[ErrorCode, Mapping[UUID, frozenset[int]]]":
+        """Return an error code, and the partitions of a group whose state is initialized."""
+        error, view = self.describe(group_id)
+        if view is None:
+            return ErrorCode.NONE if error is ErrorCode.GROUP_ID_NOT_FOUND else error, {}
+        initialized = view.partition_states.initialized
+        return error, {topic_id: each.partitions for topic_id, each in initialized.items()}
+
+    def alter_offsets(
+        self, group_id: str, topics: Sequence[NewOffsets], respond: Callable[[OffsetsResult], None]
+    ) -> None:
+        """Set the start offsets of a share group without members, which may be new."""
+        error = self._refusal(group_id)
+        if error:
+            respond(OffsetsResult(error))
+            return
+        running = self._running.get(group_id) or self._runtime.host(group_id)
+        once = _Once(respond)
+        again = partial(self.alter_offsets, group_id, topics, respond)
+        if not self._long_events.waits(running, again):
+            self._runtime.carry_out(running, running.machine.alter_share_offsets(topics, once, self._now()))
+
+    def delete_offsets(
+        self, group_id: str, names: Sequence[str], respond: Callable[[OffsetsResult], None]
+    ) -> None:
+        """Delete the offsets of a share group without members for these topics."""
+        error = self._refusal(group_id)
+        running = self._running.get(group_id)
+        if error or running is None:
+            error = error or ErrorCode.GROUP_ID_NOT_FOUND
+            message = f"Group {group_id} not found." if error is ErrorCode.GROUP_ID_NOT_FOUND else None
+            respond(OffsetsResult(error, message))
+            return
+        once = _Once(respond)
+        again = partial(self.delete_offsets, group_id, names, respond)
+        if not self._long_events.waits(running, again):
+            self._runtime.carry_out(running, running.machine.delete_share_offsets(names, once, self._now()))
+
+    def topics_deleted(self, topic_ids: "Collection[UUID]") -> None:
+        """Let share groups forget the states of deleted topics, in the background."""
+        self._runtime.run_cooperatively(self._telling(frozenset(topic_ids)))
+
+    def _telling(self, topic_ids: "frozenset[UUID]") -> Iterator[int]:
+        for running in list(self._running.values()):
+            states = running.machine.share.state.partition_states.current
+            if states is not None and states.mentions_any(topic_ids):
+                self._tell(running, topic_ids)
+            yield 2
+
+    def _tell(self, running: "Running", topic_ids: "frozenset[UUID]") -> None:
+        if self._running.get(running.key) is not running:
+            return
+        if not self._long_events.waits(running, lambda: self._tell(running, topic_ids)):
+            self._runtime.carry_out(running, running.machine.topics_deleted(topic_ids, self._now()))
+
+    def perform(self, running: "Running", effect: Effect) -> None:
+        """Call the share coordinator for a group."""
+        persister = self._common.persister()
+        group_id = running.machine.group_id
+        done = partial(self._done, running, effect)
+        if isinstance(effect, DeleteStates):
+            gathered = _Gathered(effect.partitions, done)
+            for topic_id, partition in effect.partitions:
+                key = SharePartitionKey(group_id, topic_id, partition)
+                persister.delete(key, partial(gathered.add, (topic_id, partition)))
+            return
+        states = effect.states if isinstance(effect, AlterStates) else effect
+        gathered = _Gathered(list(states.start_offsets), done)
+        for (topic_id, partition), offset in states.start_offsets.items():
+            key = SharePartitionKey(group_id, topic_id, partition)
+            persister.initialize(
+                key, states.state_epoch, offset, partial(gathered.add, (topic_id, partition))
+            )
+
+    def _done(self, running: "Running", effect: Effect, errors: "Errors") -> None:
+        """Continue when the share coordinator has responded for all partitions."""
+        if self._running.get(running.key) is not running:
+            if isinstance(effect, AlterStates) or (
+                isinstance(effect, DeleteStates) and effect.topics is not None
+            ):
+                _respond(effect.waiter, OffsetsResult(ErrorCode.NOT_COORDINATOR))
+            elif isinstance(effect, DeleteStates):
+                _respond(effect.waiter, ErrorCode.NOT_COORDINATOR)
+            return
+        if self._long_events.waits(running, lambda: self._done(running, effect, errors)):
+            return
+        machine = running.machine
+        if isinstance(effect, DeleteStates):
+            output = machine.states_deleted(effect, errors, self._now())
+        else:
+            output = machine.states_initialized(effect, errors, self._now())
+        self._runtime.carry_out(running, output)
+
+    @property
+    def persister(self) -> "Persister":
+        """The stored states of share-partitions."""
+        return self._common.persister()
+
+    def is_share_group(self, group_id: str) -> bool:
+        """Return whether a committed group is a share group."""
+        running = self._running.get(group_id)
+        return running is not None and running.machine.committed_type is GroupType.SHARE
+
+
+class _Once:
+    """A callback that ignores all calls but the first: if a write fails after the share coordinator was
+    called, both outcomes lead to a response.
+    """
+
+    def __init__(self, respond: Callable[[Any], None]) -> None:
+        self._respond: Callable[[Any], None] | None = respond
+
+    def __call__(self, result: object) -> None:
+        respond, self._respond = self._respond, None
+        if respond is not None:
+            respond(result)
+
+
+class _Gathered:
+    """The error codes of several calls. `done` is called with all of them."""
+
+    def __init__(self, partitions: "Sequence[tuple[UUID, int]]", done: "Callable[[Errors], None]") -> None:
+        self._missing = len(partitions)
+        self._errors = dict.fromkeys(partitions, ErrorCode.NONE)
+        self._done = done
+        if not partitions:
+            done({})
+
+    def add(self, partition: "tuple[UUID, int]", error: ErrorCode) -> None:
+        self._errors[partition] = error
+        self._missing -= 1
+        if not self._missing:
+            self._done(self._errors)
+
+
+def _respond(waiter: object, result: object) -> None:
+    cast("Callable[[object], None]", waiter)(result)
