@@ -18,6 +18,8 @@ TOOL_CLASSES = {
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "kafka-console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
@@ -39,7 +41,7 @@ TOOL_CLASSES = {
     "kafka-dump-log": "kafka.tools.DumpLogSegments",
     "kafka-storage": "kafka.tools.StorageTool",
 }
-"""The classes started by the scripts in Kafka 3.9's bin directory, by script name."""
+"""The classes started by the scripts in Kafka's bin directory, by script name."""
 
 _CLASSES_MOVED_IN_4 = {
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
