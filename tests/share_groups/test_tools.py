@@ -57,7 +57,8 @@ kafka-share-groups @ --describe --group queue
 kafka-console-share-consumer @ --topic alpha --group queue --max-messages 30 --timeout-ms 60000 --reject
 kafka-share-groups @ --describe --group queue --verbose
 kafka-share-groups @ --reset-offsets --group queue --all-topics --to-latest --execute
-kafka-share-groups @ --reset-offsets --group queue --topic alpha --to-datetime 2020-01-01T00:00:00.000 --execute
+kafka-share-groups @ --reset-offsets --group queue --all-topics --execute \
+--to-datetime 2020-01-01T00:00:00.000
 kafka-share-groups @ --reset-offsets --group queue --topic missing --to-earliest --execute
 kafka-share-groups @ --reset-offsets --group fresh --topic alpha --to-earliest --execute
 kafka-share-groups @ --describe --all-groups

@@ -497,7 +497,7 @@ class ShareHistory:
                 lambda side: side.heartbeat({"member_id": client.member_id, "member_epoch": client.epoch})
             )
             if any(each["error_code"] for each in answers):
-                self._compare(*(each["error_code"] for each in answers), "last heartbeat")
+                self._compare(answers[0]["error_code"], answers[1]["error_code"], "last heartbeat")
                 break
             if {each["heartbeat_interval_ms"] for each in answers} == {100}:
                 break
@@ -517,7 +517,7 @@ class ShareHistory:
         request = {"member_id": client.member_id, "member_epoch": client.epoch}
 
         def is_long(side: ShareSide) -> bool:
-            return side.heartbeat(request)["heartbeat_interval_ms"] != 100
+            return bool(side.heartbeat(request)["heartbeat_interval_ms"] != 100)
 
         self._await(is_long, "the long interval")
         self._await_initialization()
@@ -627,7 +627,7 @@ class ShareHistory:
             for each in (found, expected):
                 each["responses"].sort(key=lambda one: one["partition"])
                 for one in each["responses"]:
-                    one["batches"] = [batch for batch in one["batches"] if batch[0] >= 0]
+                    one["batches"] = [batch[:2] for batch in one["batches"] if batch[0] >= 0]
         self._tell(f"  <- {expected}")
         self._compare(found, expected, "response to ShareFetch")
         self._learn_session(client, expected, epoch, adds, forgets)
@@ -644,9 +644,9 @@ class ShareHistory:
                 held.update(dict.fromkeys(range(first, last + 1), count))
         if epoch < 0 and not expected["error"]:
             # The response does not wait for the release of the acquired records.
-            held = client.held
+            acquired = client.held
             client.forget_session()
-            self._await_release(held)
+            self._await_release(acquired)
         return expected
 
     def _learn_session(

@@ -49,6 +49,7 @@ _CLASSES_MOVED_IN_4 = {
     "kafka-acls": "org.apache.kafka.tools.AclCommand",
 }
 _CLASSES_MOVED_IN_4_3 = {"kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments"}
+_CLASSES_MOVED_IN_4_4 = {"kafka-configs": "org.apache.kafka.tools.ConfigCommand"}
 
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Flags for a JVM that runs only for a short time."""
@@ -110,7 +111,11 @@ def tool_class(name: str, version: str = DEFAULT_VERSION) -> str:
     unchanged.
     """
     known = tuple(map(int, version.split(".")))
-    for since, moved in (((4, 3), _CLASSES_MOVED_IN_4_3), ((4,), _CLASSES_MOVED_IN_4)):
+    for since, moved in (
+        ((4, 4), _CLASSES_MOVED_IN_4_4),
+        ((4, 3), _CLASSES_MOVED_IN_4_3),
+        ((4,), _CLASSES_MOVED_IN_4),
+    ):
         if known >= since and name in moved:
             return moved[name]
     return TOOL_CLASSES.get(name, name)
