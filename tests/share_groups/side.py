@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import struct
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
-from tests.conformance.record_requests import offsets_request, produce_request
+from kafka_compat.storage.records.batch import read_headers
+from kafka_compat.storage.records.records import Record, iter_records
+from tests.conformance.record_requests import fetch_request, offsets_request, produce_request
 from tests.conformance.wire import Connection, Plain
 from tests.groups.consumer.brokers import OurBrokers
 from tests.groups.consumer.wire_histories import WireGroup
@@ -78,24 +80,26 @@ class ShareSide:
         self.ids[name] = topic_id
         self._names[topic_id] = name
         if self._leader is None:
-            self._leader = self._find_leader(name)
+            self._leader = self._find_leader(self.real(name))
 
     def know(self, ids: dict[str, UUID]) -> None:
         """Use topics that exist."""
         self.ids |= ids
         self._names |= {topic_id: name for name, topic_id in ids.items()}
 
-    def _find_leader(self, name: str) -> str:
-        request = {"topics": [{"name": self.real(name)}], "allow_auto_topic_creation": False}
+    def _find_leader(self, topic: str, partition: int = 0) -> str:
+        request = {"topics": [{"name": topic}], "allow_auto_topic_creation": False}
         found: list[str] = []
 
         def is_found() -> bool:
             answer = self._controller.ask(ApiKey.METADATA, 9, request)
             brokers = {each["node_id"]: f"{each['host']}:{each['port']}" for each in answer["brokers"]}
-            partitions = answer["topics"][0]["partitions"]
-            if not partitions or partitions[0]["leader_id"] not in brokers:
+            leaders = {
+                each["partition_index"]: each["leader_id"] for each in answer["topics"][0]["partitions"]
+            }
+            if leaders.get(partition) not in brokers:
                 return False
-            found.append(brokers[partitions[0]["leader_id"]])
+            found.append(brokers[leaders[partition]])
             return True
 
         wait_until(is_found, DEADLINE_S, "the leader of the topic", 0.05)
@@ -248,6 +252,47 @@ class ShareSide:
                 "the marker of the transaction",
                 0.05,
             )
+
+    # Dead letters
+
+    @property
+    def dead_letter_topic(self) -> str:
+        return f"dlq.{self._prefix}"
+
+    def create_dead_letters(self) -> None:
+        """Create the topic for dead letters, with two partitions."""
+        topic = {
+            "name": self.dead_letter_topic,
+            "num_partitions": 2,
+            "replication_factor": 1,
+            "configs": [{"name": "errors.deadletterqueue.group.enable", "value": "true"}],
+        }
+        answer = self._controller.ask(ApiKey.CREATE_TOPICS, 7, {"topics": [topic], "timeout_ms": 30_000})
+        assert not answer["topics"][0]["error_code"], answer
+        for partition in range(2):
+            self._find_leader(self.dead_letter_topic, partition)
+
+    def dead_letters(self) -> list[Plain]:
+        """Return the dead letters, with the names that topics have in the history."""
+        found = []
+        for partition in range(2):
+            connection = self._to(self._find_leader(self.dead_letter_topic, partition))
+            request = fetch_request(self.dead_letter_topic, 0, partition=partition, max_bytes=1 << 24)
+            answer = connection.ask(ApiKey.FETCH, 12, request)["responses"][0]["partitions"][0]
+            for record in _records(memoryview(answer["records"] or b"")):
+                headers = [(name, bytes(value or b"").decode()) for name, value in record.headers]
+                found.append(
+                    {
+                        "partition": partition,
+                        "key": record.key and bytes(record.key),
+                        "value": record.value and bytes(record.value),
+                        "headers": [
+                            (name, value.removeprefix(self._prefix).replace(self.group_id, "GROUP"))
+                            for name, value in headers
+                        ],
+                    }
+                )
+        return sorted(found, key=str)
 
     # The group
 
@@ -486,6 +531,13 @@ class ShareSide:
             "has_message": answer["error_message"] is not None,
             "topics": sorted(topics, key=str),
         }
+
+
+def _records(data: memoryview) -> Iterator[Record]:
+    position = 0
+    for header in read_headers(data):
+        yield from iter_records(data[position : position + header.size_bytes])
+        position += header.size_bytes
 
 
 def _shown_batches(records: bytes) -> list[tuple[int, int, int]]:

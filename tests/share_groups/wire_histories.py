@@ -61,7 +61,7 @@ LOCK, SESSION, INTERVAL = (
     f"share.{each}.ms" for each in ("record.lock.duration", "session.timeout", "heartbeat.interval")
 )
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
-_AVAILABLE, _ARCHIVING, _ARCHIVED = 0, 3, 4
+_ARCHIVING = 3
 _WAIT_MS = 300
 """How long a fetch waits for records if there are none."""
 _FIRST_WAIT_MS = 5_000
@@ -201,6 +201,8 @@ class ShareHistory:
                 self._compare_offsets()
         if self._has_transaction:
             self._end_transaction()
+        if self._has_dead_letters:
+            self._compare_dead_letters()
         self._compare_offsets()
         self._compare_states()
         for side in self._sides:
@@ -262,6 +264,25 @@ class ShareHistory:
                 found, expected = self._both(lambda side, each=each: side.state(each))  # type: ignore[misc]
                 self._compare(_comparable(found), _comparable(expected), f"state of {each}")
 
+    def _compare_dead_letters(self) -> None:
+        """Compare the dead letters, which are written later than the acknowledgements are answered."""
+
+        def all_are_written() -> bool:
+            is_done = all(
+                batch["delivery_state"] != _ARCHIVING
+                for side in self._sides
+                for each in self._partitions()
+                for batch in side.state(each)["state_batches"]
+            )
+            found, expected = self._both(lambda side: side.dead_letters())
+            return bool(is_done and found == expected)
+
+        with suppress(AssertionError):
+            wait_until(all_are_written, 30, "the dead letters", 0.2)
+        found, expected = self._both(lambda side: side.dead_letters())
+        self._tell(f"{len(expected)} dead letters, such as {expected[:3]}")
+        self._compare(found, expected, "dead letters")
+
     def _await(self, holds: Callable[[ShareSide], bool], what: str, within_s: float = DEADLINE_S) -> None:
         """Wait until the condition holds on both sides."""
         for side, name in ((self._theirs, "Apache Kafka"), (self._ours, "our brokers")):
@@ -286,8 +307,14 @@ class ShareHistory:
             values["share.partition.max.record.locks"] = "100"
         if chance() < 0.15:
             values["share.renew.acknowledge.enable"] = "false"
-        self._tell(f"{values}")
+        self._has_dead_letters = chance() < 0.25
+        copies = self._choose.choice(("true", "false"))
+        self._tell(f"{values} {f'dead letters, copied: {copies}' if self._has_dead_letters else ''}")
         for side in self._sides:
+            if self._has_dead_letters:
+                side.create_dead_letters()
+                values["errors.deadletterqueue.topic.name"] = side.dead_letter_topic
+                values["errors.deadletterqueue.copy.record.enable"] = copies
             side.configure(values)
 
     def _change_limit(self) -> None:
