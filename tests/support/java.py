@@ -18,6 +18,8 @@ TOOL_CLASSES = {
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "kafka-console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
@@ -39,7 +41,7 @@ TOOL_CLASSES = {
     "kafka-dump-log": "kafka.tools.DumpLogSegments",
     "kafka-storage": "kafka.tools.StorageTool",
 }
-"""The classes started by the scripts in Kafka 3.9's bin directory, by script name."""
+"""The classes started by the scripts in Kafka's bin directory, by script name."""
 
 _CLASSES_MOVED_IN_4 = {
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
@@ -47,6 +49,7 @@ _CLASSES_MOVED_IN_4 = {
     "kafka-acls": "org.apache.kafka.tools.AclCommand",
 }
 _CLASSES_MOVED_IN_4_3 = {"kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments"}
+_CLASSES_MOVED_IN_4_4 = {"kafka-configs": "org.apache.kafka.tools.ConfigCommand"}
 
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Flags for a JVM that runs only for a short time."""
@@ -108,7 +111,11 @@ def tool_class(name: str, version: str = DEFAULT_VERSION) -> str:
     unchanged.
     """
     known = tuple(map(int, version.split(".")))
-    for since, moved in (((4, 3), _CLASSES_MOVED_IN_4_3), ((4,), _CLASSES_MOVED_IN_4)):
+    for since, moved in (
+        ((4, 4), _CLASSES_MOVED_IN_4_4),
+        ((4, 3), _CLASSES_MOVED_IN_4_3),
+        ((4,), _CLASSES_MOVED_IN_4),
+    ):
         if known >= since and name in moved:
             return moved[name]
     return TOOL_CLASSES.get(name, name)
