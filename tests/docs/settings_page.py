@@ -39,6 +39,7 @@ WHY_STORED: Mapping[str, str] = {
     "log.local.": "Tiered storage (KIP-405) is not supported.",
     "local.": "Tiered storage (KIP-405) is not supported.",
     "group.share.": "Share groups (KIP-932) are not supported.",
+    "share.coordinator.append.": "Records of share-partitions are written without delay.",
     "group.coordinator.append.": "Records of groups are written without delay.",
     "group.coordinator.rebalance.": "The feature group.version enables the consumer protocol: see "
     "[operate.md](operate.md#feature-levels).",
