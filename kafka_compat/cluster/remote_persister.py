@@ -73,7 +73,7 @@ class RemoteShareCoordinators:
             log.info("%s request to broker %d failed: %s", api.request.__name__, broker_id, problem)
             missing = rejected(ErrorCode.NETWORK_EXCEPTION)
         except MalformedRequest as problem:
-            log.error("Invalid response to %s from broker %d: %s", api.request.__name__, broker_id, problem)
+            log.error("Invalid share-group state response from broker %d: %s", broker_id, problem)
             missing = rejected(ErrorCode.NETWORK_EXCEPTION)
         except Exception:
             # Catch all errors, because the callers must get a result.

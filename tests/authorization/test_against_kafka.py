@@ -45,9 +45,14 @@ _ELSEWHERE = {
     ApiKey.LIST_CONFIG_RESOURCES,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ApiKey.CONSUMER_GROUP_DESCRIBE,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE,
+    ApiKey.WRITE_SHARE_GROUP_STATE,
+    ApiKey.DELETE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
 }
 """APIs that other tests cover: the ACL store is tested separately, and ZooKeeper mode has neither
-DescribeTopicPartitions nor ListConfigResources nor consumer groups."""
+DescribeTopicPartitions nor ListConfigResources nor consumer groups nor share groups."""
 _SHARES = (0.0, 1.0, 0.25, 0.5, 0.1, 0.6)
 
 

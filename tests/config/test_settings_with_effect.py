@@ -17,6 +17,8 @@ COMPOSED = {
     "offsets.topic.replication.factor",
     "message.timestamp.after.max.ms",
     "message.timestamp.before.max.ms",
+    "share.coordinator.state.topic.num.partitions",
+    "share.coordinator.state.topic.replication.factor",
     "transaction.state.log.num.partitions",
     "transaction.state.log.replication.factor",
 }

@@ -28,6 +28,7 @@ PACKAGES = {
                 "coordinator_runtime",
                 "groups",
                 "transactions",
+                "share_coordinator",
                 "upkeep",
                 "security",
                 "quotas",

@@ -42,6 +42,7 @@ WHY_STORED: Mapping[str, str] = {
     "[operate.md](operate.md#feature-levels).",
     "group.share.max.groups": "Kafka 4 has no limit on the number of share groups.",
     "group.share.": "The broker does not load Java classes.",
+    "share.coordinator.append.": "Records of share-partitions are written without delay.",
     "group.coordinator.append.": "Records of groups are written without delay.",
     "group.coordinator.rebalance.": "The feature group.version enables the consumer protocol: see "
     "[operate.md](operate.md#feature-levels).",

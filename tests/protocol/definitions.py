@@ -16,6 +16,7 @@ RELEASES = ("3.9.1", "4.1.0", NEWEST_VERSION)
 _JAVA_PACKAGES = {
     "kafka-clients": "org.apache.kafka.common.message",
     "kafka-group-coordinator": "org.apache.kafka.coordinator.group.generated",
+    "kafka-share-coordinator": "org.apache.kafka.coordinator.share.generated",
     "kafka-transaction-coordinator": "org.apache.kafka.coordinator.transaction.generated",
 }
 
@@ -106,6 +107,9 @@ def definitions(release: str) -> dict[str, Definition]:
     """
     found = {}
     for artifact, java_package in _JAVA_PACKAGES.items():
+        if artifact == "kafka-share-coordinator" and release == "3.9.1":
+            # Kafka 3.9 has no share coordinator.
+            continue
         with zipfile.ZipFile(jars(release) / f"{artifact}-{release}.jar") as jar:
             for entry in jar.namelist():
                 if entry.startswith("common/message/") and entry.endswith(".json"):

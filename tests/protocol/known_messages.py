@@ -9,7 +9,13 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import request_class, response_class
 from kafka_compat.protocol.schema import Message, schema_of
 
-_DATA_MODULES = ("consumer_offsets", "consumer_group_records", "transaction_state", "consumer_protocol")
+_DATA_MODULES = (
+    "consumer_offsets",
+    "consumer_group_records",
+    "share_group_state",
+    "transaction_state",
+    "consumer_protocol",
+)
 
 
 def message_classes() -> list[type[Message]]:

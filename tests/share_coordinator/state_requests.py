@@ -41,9 +41,9 @@ Request = tuple[ApiKey, int, Plain]
 class StateClient:
     """A connection to one broker, which translates topic IDs to names."""
 
-    def __init__(self, server: Server, topics: Mapping[str, int]) -> None:
-        """`topics` maps the topics to create to their numbers of partitions."""
-        self._connection = Connection(server.address, timeout_s=60)
+    def __init__(self, server: Server, topics: Mapping[str, int], source: str | None = None) -> None:
+        """`topics` maps the topics to create to their numbers of partitions. `source` is a local address."""
+        self._connection = Connection(server.address, timeout_s=60, source=source)
         created = [
             {"name": name, "num_partitions": count, "replication_factor": 1} for name, count in topics.items()
         ]
