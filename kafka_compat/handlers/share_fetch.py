@@ -119,9 +119,9 @@ def _session(
 
 def _later(response: ShareFetchResponse, delay_ms: int) -> Deferred:
     """Complete a response after a delay, so that the client does not repeat its request at once."""
+    deferred = Deferred()
     loop = asyncio.get_running_loop()
-    timer = loop.call_later(max(delay_ms, 0) / 1000, lambda: deferred.complete(response))
-    deferred = Deferred(timer)
+    deferred.work = loop.call_later(max(delay_ms, 0) / 1000, deferred.complete, response)
     return deferred
 
 

@@ -94,7 +94,6 @@ class LedSharePartition:
         "is_closed",
         "is_listening",
         "key",
-        "known_offset",
         "leader_epoch",
         "machine",
         "replica",
@@ -112,8 +111,6 @@ class LedSharePartition:
         self.error = ErrorCode.NONE
         """Why the state could not be read."""
         self.waiters: dict[Waiter, None] = {}
-        self.known_offset = -1
-        """The offset from which a fetch has read last."""
         self.is_listening = False
         self.is_closed = False
         self._timer: TimerHandle | None = None
