@@ -64,6 +64,16 @@ def test_a_closed_connection_releases_the_records(group: ShareGroup) -> None:
     assert second.finish()["partitions"][0]["acquired"] == [(0, 2, 2)]
 
 
+def test_the_state_of_a_group_without_sessions_is_read_again(group: ShareGroup) -> None:
+    group.configure({"share.record.lock.duration.ms": "60000"})
+    group.produce(3)
+    first = group.member()
+    first.fetch()
+    first.acknowledge({0: [(0, 0, [1])]})
+    first.close()
+    assert group.member().fetch(max_wait_ms=_LONG_MS)["partitions"][0]["acquired"] == [(1, 2, 2)]
+
+
 def test_a_final_request_releases_the_records(group: ShareGroup) -> None:
     group.configure({"share.record.lock.duration.ms": "60000"})
     group.produce(3)
