@@ -58,8 +58,8 @@ class History:
                 if self.expires:
                     kinds.append("expire")
                     weights.append(0.3)
-                kinds.append("delete")
-                weights.append(0.2)
+                kinds += ["delete", "transaction"]
+                weights += [0.2, 0.5]
                 getattr(self, self.random.choices(kinds, weights)[0])()
         finally:
             for group in self.groups:
@@ -84,6 +84,15 @@ class History:
             group.produce(*counts, partition=partition)
         self.ends[partition] += sum(counts)
         self.log.append(f"produce {partition}: {counts}")
+
+    def transaction(self) -> None:
+        partition = self.random.randrange(self.size)
+        counts = [self.random.choice((1, 5, 10)) for _ in range(self.random.choice((1, 3)))]
+        is_committed = self.random.random() < 0.4
+        for group in self.groups:
+            group.transaction(*counts, is_committed=is_committed, partition=partition)
+        self.ends[partition] += sum(counts) + 1
+        self.log.append(f"transaction {partition}: {counts}, committed: {is_committed}")
 
     def fetch(self) -> None:
         name = self.random.choice(_NAMES)
