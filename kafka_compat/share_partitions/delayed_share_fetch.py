@@ -6,9 +6,8 @@ Rules
    until records are committed or released, or an acquisition lock expires, at most for `max_wait_ms`.
 2. The maximum size of the response is divided equally among these share-partitions. The first one with
    records returns at least one batch, however large.
-3. Share-partitions come in the order of the session, but those at a new fetch offset come after the others,
-   as in Kafka, which first looks up where in the log they begin. Each of these two groups may return one
-   batch that exceeds rule 2.
+3. Share-partitions come in the order of the session, which begins with a different one in each request.
+   Kafka changes this order further, depending on which positions in the log it already knows.
 4. `max_records` applies to all share-partitions together.
 5. Share-partitions whose state is being read are waited for. Errors are in the response, but do not end the
    wait, unless all share-partitions have errors when the request arrives.
@@ -70,8 +69,6 @@ Target = tuple["TopicIdPartition", "LedSharePartition"]
 
 class _Candidate(NamedTuple):
     target: Target
-    is_known: bool
-    """Whether an earlier fetch has read from the same offset."""
     available_bytes: int
     """Size of the records from `offset` on, as far as one segment contains them."""
     code: ErrorCode
@@ -183,10 +180,7 @@ class DelayedShareFetch:
             return None
         offset = machine.next_fetch_offset()
         records, code = self._read(led.replica, offset, _EVERY_BYTE, True)
-        is_known = led.known_offset == offset or self._has_expired
-        if code == ErrorCode.NONE and not self._has_expired:
-            led.known_offset = offset
-        return _Candidate(target, is_known, records.size_bytes if records is not None else 0, code)
+        return _Candidate(target, records.size_bytes if records is not None else 0, code)
 
     def _is_enough(self, candidates: Sequence[_Candidate]) -> bool:
         params = self._params
@@ -220,21 +214,19 @@ class DelayedShareFetch:
         results: Results = dict(self._errors)
         records_left = params.max_records
         part_bytes = max(params.max_bytes // max(len(candidates), 1), 1)
-        for is_known in (True, False):
-            bytes_left, has_records = params.max_bytes, False
-            for key, led in (each.target for each in candidates if each.is_known is is_known):
-                machine = led.machine
-                if machine is not None:
-                    offset = machine.next_fetch_offset()
-                    max_bytes = min(part_bytes, bytes_left)
-                    records, code = self._read(led.replica, offset, max_bytes, not has_records)
-                    if records is not None:
-                        has_records = True
-                        bytes_left = max(bytes_left - records.size_bytes, 0)
-                    result = self._acquired(led, machine, offset, records, code, records_left)
-                    results[key] = result
-                    records_left -= sum(each.last - each.first + 1 for each in result.acquired)
-                yield None
+        bytes_left, has_records = params.max_bytes, False
+        for key, led in (each.target for each in candidates):
+            machine = led.machine
+            if machine is not None:
+                offset = machine.next_fetch_offset()
+                records, code = self._read(led.replica, offset, min(part_bytes, bytes_left), not has_records)
+                if records is not None:
+                    has_records = True
+                    bytes_left = max(bytes_left - records.size_bytes, 0)
+                result = self._acquired(led, machine, offset, records, code, records_left)
+                results[key] = result
+                records_left -= sum(each.last - each.first + 1 for each in result.acquired)
+            yield None
         for key, led in self._targets:
             if led.error != ErrorCode.NONE and key not in results:
                 results[key] = FetchedPartition(led.error)

@@ -2,8 +2,8 @@
 
 A share-partition is created by the first fetch of a group from a partition that this broker leads, and reads
 its state from the share coordinator. It is forgotten when this broker is no longer leader, when the topic is
-deleted, and when the share coordinator rejects its state epoch or leader epoch. The next fetch creates it
-again.
+deleted, when the share coordinator rejects its state epoch or leader epoch, and when a connection closes and
+no member of the group has a session. The next fetch creates it again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kafka_compat.config.auto_offset_reset import EARLIEST, LATEST
 from kafka_compat.error_mapping import code_of
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from kafka_compat.share_coordinator.persister import Persister
     from kafka_compat.share_partitions.share_session import TopicIdPartition
 
+Kind = TypeVar("Kind", str, tuple[str, int])
+
 
 class SharePartitionManager:
     """All share-partitions that this broker leads, and the share sessions of its clients."""
@@ -67,6 +69,7 @@ class SharePartitionManager:
         self._long_work = long_work
         self._now_ms = now_ms
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
+        self._of_group: dict[str, dict[SharePartitionKey, LedSharePartition]] = {}
         self._of_partition: dict[tuple[str, int], dict[SharePartitionKey, LedSharePartition]] = {}
         self._jobs: deque[Callable[[], None]] = deque()
         self._is_working = False
@@ -114,6 +117,7 @@ class SharePartitionManager:
         key = SharePartitionKey(group_id, topic_id, partition)
         led = self._led[key] = LedSharePartition(self, key, replica)
         self._of_partition.setdefault((topic, partition), {})[key] = led
+        self._of_group.setdefault(group_id, {})[key] = led
         led.load()
         return led
 
@@ -122,11 +126,8 @@ class SharePartitionManager:
         if self._led.get(led.key) is not led:
             return
         del self._led[led.key]
-        partition = (led.replica.topic, led.replica.partition)
-        others = self._of_partition[partition]
-        del others[led.key]
-        if not others:
-            del self._of_partition[partition]
+        _remove(self._of_partition, (led.replica.topic, led.replica.partition), led.key)
+        _remove(self._of_group, led.key.group_id, led.key)
         led.close()
 
     def stopping(self, topic: str, partition: int) -> None:
@@ -188,6 +189,18 @@ class SharePartitionManager:
         session = self.sessions.end_of_connection(key, connection)
         if session is not None:
             self.release(session)
+        self.in_turn(partial(self._forget_unused, key.group_id))
+
+    def _forget_unused(self, group_id: str) -> None:
+        """Forget the share-partitions of a group without sessions. Their states are stored."""
+        if self.sessions.has_members(group_id):
+            return
+        for led in list(self._of_group.get(group_id, {}).values()):
+            self.in_turn(partial(self._forget_if_unused, led))
+
+    def _forget_if_unused(self, led: LedSharePartition) -> None:
+        if not self.sessions.has_members(led.key.group_id):
+            self.forget(led)
 
     def end_session(self, key: SessionKey) -> None:
         """End the session of a member, and release its records."""
@@ -218,6 +231,16 @@ class SharePartitionManager:
                 yield None
         finally:
             self._is_working = False
+
+
+def _remove(
+    groups: dict[Kind, dict[SharePartitionKey, LedSharePartition]], kind: Kind, key: SharePartitionKey
+) -> None:
+    """Remove a share-partition from one of its groups, and the group if it is empty."""
+    of_kind = groups[kind]
+    del of_kind[key]
+    if not of_kind:
+        del groups[kind]
 
 
 def _offset_at(replica: Partition, timestamp_ms: int) -> Steps[int | ErrorCode]:

@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -82,6 +83,8 @@ class ShareSessions:
 
     def __init__(self) -> None:
         self._sessions: dict[SessionKey, ShareSession] = {}
+        self._members: Counter[str] = Counter()
+        """Number of sessions of each group."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -92,6 +95,10 @@ class ShareSessions:
     def get(self, key: SessionKey) -> ShareSession | None:
         return self._sessions.get(key)
 
+    def has_members(self, group_id: str) -> bool:
+        """Return whether any member of the group has a session."""
+        return group_id in self._members
+
     def open(
         self,
         key: SessionKey,
@@ -100,10 +107,11 @@ class ShareSessions:
         sessions_max: int,
     ) -> ShareSession:
         """Open a session. Raises SHARE_SESSION_LIMIT_REACHED if the broker has `sessions_max` sessions."""
-        self._sessions.pop(key, None)
+        self.end(key)
         if len(self._sessions) >= sessions_max:
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         session = self._sessions[key] = ShareSession(key, connection, partitions)
+        self._members[key.group_id] += 1
         return session
 
     def advance(self, key: SessionKey, epoch: int) -> ShareSession:
@@ -121,11 +129,16 @@ class ShareSessions:
 
     def end(self, key: SessionKey) -> ShareSession | None:
         """Forget a session, and return it."""
-        return self._sessions.pop(key, None)
+        session = self._sessions.pop(key, None)
+        if session is not None:
+            self._members[key.group_id] -= 1
+            if not self._members[key.group_id]:
+                del self._members[key.group_id]
+        return session
 
     def end_of_connection(self, key: SessionKey, connection: object) -> ShareSession | None:
         """Forget a session whose connection has closed, and return it. Return None if it was replaced."""
         session = self._sessions.get(key)
         if session is None or session.connection is not connection:
             return None
-        return self._sessions.pop(key)
+        return self.end(key)

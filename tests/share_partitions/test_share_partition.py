@@ -1,12 +1,13 @@
 """Rules of share-partitions, one by one, without I/O. Apache Kafka 4.4.0 behaves the same way."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.share_coordinator.persister import StateBatch
-from kafka_compat.share_partitions.acquisition import AcquiredRange, Acquisition, OffsetRange
+from kafka_compat.share_partitions.acquisition import Acquisition, OffsetRange
 from kafka_compat.share_partitions.share_partition import (
     ACCEPT,
     GAP,
@@ -27,7 +28,7 @@ class Group:
     """A share-partition, and a clock."""
 
     def __init__(
-        self, stored: Sequence[tuple[int, int, int, int]] = (), start: int = 0, **limits: int
+        self, stored: Sequence[tuple[int, int, int, int]] = (), start: int = 0, **limits: Any
     ) -> None:
         self.partition = SharePartition(
             Limits(lock_duration_ms=100)._replace(**limits), start, [StateBatch(*each) for each in stored]
@@ -56,8 +57,7 @@ class Group:
             batch_size=batch_size,
             now_ms=self.now_ms,
         ).run(offset, fetched, aborted)
-        assert all(isinstance(each, AcquiredRange) for each in found)
-        return [tuple(each) for each in found]
+        return [(each.first, each.last, each.delivery_count) for each in found]
 
     def begin(self, first: int, last: int, *types: int, member: str = "a") -> Write:
         found = self.partition.acknowledge(member, [Acknowledgement(first, last, types)], self.now_ms)

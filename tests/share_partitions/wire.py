@@ -12,7 +12,7 @@ from typing import Any
 
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.batches import batch
-from tests.conformance.record_requests import produce_request
+from tests.conformance.record_requests import offsets_request, produce_request
 from tests.conformance.wire import Connection, Plain
 from tests.support.process import wait_until
 
@@ -214,6 +214,63 @@ class ShareGroup:
                 return not answer["responses"][0]["partition_responses"][0]["error_code"]
 
             wait_until(is_appended, 90, "the leader", 0.05)
+
+    def transaction(self, *counts: int, is_committed: bool, partition: int = 0) -> None:
+        """Append batches with these numbers of records in a transaction, and end it."""
+        name = f"{self.name}-transactions"
+        found: Plain = {}
+
+        def is_begun() -> bool:
+            # The first request creates the topic of the transaction coordinator.
+            self._admin.ask(ApiKey.FIND_COORDINATOR, 4, {"key_type": 1, "coordinator_keys": [name]})
+            request = {"transactional_id": name, "transaction_timeout_ms": 600_000}
+            found.update(self._admin.ask(ApiKey.INIT_PRODUCER_ID, 4, request))
+            return not found["error_code"]
+
+        wait_until(is_begun, 90, "a producer ID", 0.05)
+        producer_id, epoch = found["producer_id"], found["producer_epoch"]
+        added = {
+            "v3_and_below_transactional_id": name,
+            "v3_and_below_producer_id": producer_id,
+            "v3_and_below_producer_epoch": epoch,
+            "v3_and_below_topics": [{"name": self.topic, "partitions": [partition]}],
+        }
+
+        def is_added() -> bool:
+            (result,) = self._admin.ask(ApiKey.ADD_PARTITIONS_TO_TXN, 3, added)[
+                "results_by_topic_v3_and_below"
+            ]
+            return not result["results_by_partition"][0]["partition_error_code"]
+
+        wait_until(is_added, 90, "the partition of the transaction", 0.05)
+        sequence = 0
+        for count in counts:
+            data = batch(
+                count,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=sequence,
+                transactional=True,
+            )
+            sequence += count
+            request = produce_request(self.topic, data, partition=partition, transactional_id=name)
+            answer = self._admin.ask(ApiKey.PRODUCE, 9, request)
+            assert not answer["responses"][0]["partition_responses"][0]["error_code"], answer
+        ended = {
+            "transactional_id": name,
+            "producer_id": producer_id,
+            "producer_epoch": epoch,
+            "committed": is_committed,
+        }
+        end = self._end(partition, 0)
+        wait_until(lambda: not self._admin.ask(ApiKey.END_TXN, 3, ended)["error_code"], 90, "the end", 0.05)
+        wait_until(lambda: self._end(partition, 1) == end + 1, 90, "the marker", 0.05)
+
+    def _end(self, partition: int, isolation: int) -> int:
+        """Return the end offset, or the last stable offset (`isolation` 1)."""
+        request = offsets_request(self.topic, -1, partition=partition, isolation=isolation)
+        answer = self._admin.ask(ApiKey.LIST_OFFSETS, 7, request)
+        return int(answer["topics"][0]["partitions"][0]["offset"])
 
     def delete_records(self, offset: int, partition: int = 0) -> None:
         part = {"partition_index": partition, "offset": offset}

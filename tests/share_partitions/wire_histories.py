@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from random import Random
+from typing import Any
 
 from tests.conformance.wire import Plain
 from tests.share_partitions.wire import Acks, Member, ShareGroup
@@ -57,8 +58,8 @@ class History:
                 if self.expires:
                     kinds.append("expire")
                     weights.append(0.3)
-                kinds.append("delete")
-                weights.append(0.2)
+                kinds += ["delete", "transaction"]
+                weights += [0.2, 0.5]
                 getattr(self, self.random.choices(kinds, weights)[0])()
         finally:
             for group in self.groups:
@@ -84,14 +85,24 @@ class History:
         self.ends[partition] += sum(counts)
         self.log.append(f"produce {partition}: {counts}")
 
+    def transaction(self) -> None:
+        partition = self.random.randrange(self.size)
+        counts = [self.random.choice((1, 5, 10)) for _ in range(self.random.choice((1, 3)))]
+        is_committed = self.random.random() < 0.4
+        for group in self.groups:
+            group.transaction(*counts, is_committed=is_committed, partition=partition)
+        self.ends[partition] += sum(counts) + 1
+        self.log.append(f"transaction {partition}: {counts}, committed: {is_committed}")
+
     def fetch(self) -> None:
         name = self.random.choice(_NAMES)
         members = self._member(name)
-        more = {
-            "max_records": self.random.choice((1, 3, 10, 50, 500)),
+        more: dict[str, Any] = {
+            # The order in which Apache Kafka reads several partitions depends on earlier reads.
+            "max_records": self.random.choice((1, 3, 10, 50, 500)) if self.size == 1 else 10_000,
             "batch_size": self.random.choice((1, 4, 20, 500)),
             "share_acquire_mode": self.random.choice((0, 0, 1)),
-            "max_bytes": self.random.choice((100, 1 << 20)),
+            "max_bytes": self.random.choice((100, 1 << 20)) if self.size == 1 else 1 << 20,
             "max_wait_ms": 60,
             "min_bytes": self.random.choice((0, 1, 1)),
         }

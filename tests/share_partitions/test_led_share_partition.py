@@ -1,0 +1,238 @@
+"""A share-partition on its leader: loading, storing and lock timers, with a clock that the test moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from kafka_compat.errors import ErrorCode
+from kafka_compat.share_coordinator.persister import SharePartitionKey, StateBatch
+from kafka_compat.share_partitions.acquisition import Acquisition, OffsetRange
+from kafka_compat.share_partitions.led_share_partition import LedSharePartition
+from kafka_compat.share_partitions.share_partition import (
+    ACCEPT,
+    REJECT,
+    RELEASE,
+    Acknowledgement,
+    DeadLetters,
+    Limits,
+)
+from tests.share_partitions.memory_persister import MemoryPersister
+
+KEY = SharePartitionKey("group", UUID(int=1), 0)
+
+
+class Timer:
+    def __init__(self, at_ms: int, call: Callable[[], None]) -> None:
+        self.at_ms = at_ms
+        self.call: Callable[[], None] | None = call
+
+    def cancel(self) -> None:
+        self.call = None
+
+
+class Clock:
+    """A scheduler without real time."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1
+        self.timers: list[Timer] = []
+
+    def monotonic_ms(self) -> int:
+        return self.now_ms
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
+        timer = Timer(self.now_ms + delay_ms, callback)
+        self.timers.append(timer)
+        return timer
+
+    def advance(self, ms: int) -> None:
+        """Call the timers that are due within `ms`."""
+        end_ms = self.now_ms + ms
+        while True:
+            due = [each for each in self.timers if each.call is not None and each.at_ms <= end_ms]
+            if not due:
+                self.now_ms = end_ms
+                return
+            timer = min(due, key=lambda each: each.at_ms)
+            self.timers.remove(timer)
+            self.now_ms = max(self.now_ms, timer.at_ms)
+            assert timer.call is not None
+            timer.call()
+
+
+class Replica:
+    """A replica of the leader."""
+
+    topic, partition, leader_epoch, is_leader = "topic", 0, 3, True
+
+    def __init__(self) -> None:
+        self.listeners: set[Any] = set()
+
+
+class Host:
+    """The broker of one share-partition."""
+
+    dead_letters: Any = None
+
+    def __init__(self) -> None:
+        self.scheduler = Clock()
+        self.persister = MemoryPersister()
+        self.group_limits = Limits(lock_duration_ms=100)
+        self.forgotten: list[LedSharePartition] = []
+        self.results: list[ErrorCode] = []
+        self.wakes = 0
+        self.led = LedSharePartition(self, KEY, Replica())  # type: ignore[arg-type]
+
+    def limits(self, group_id: str) -> Limits:
+        return self.group_limits
+
+    def resolve_start(self, group_id: str, replica: object, done: Callable[[int | ErrorCode], None]) -> None:
+        done(0)
+
+    def forget(self, led: LedSharePartition) -> None:
+        self.forgotten.append(led)
+        led.close()
+
+    def in_turn(self, job: Callable[[], None]) -> None:
+        job()
+
+    def wake(self) -> None:
+        self.wakes += 1
+
+    def load(self) -> None:
+        self.persister.initialize(KEY, 7, -1, lambda code: None)
+        self.led.load()
+
+    def acquire(self, member: str = "a") -> int:
+        """Acquire ten records, and return how many were acquired."""
+        machine = self.led.refresh()
+        assert machine is not None
+        acquired = Acquisition(
+            machine,
+            member,
+            is_exact=False,
+            max_records=10,
+            batch_size=10,
+            now_ms=self.scheduler.now_ms,
+        ).run(machine.next_fetch_offset(), [OffsetRange(0, 9)])
+        self.led.locked(self.scheduler.now_ms, self.group_limits.lock_duration_ms)
+        return sum(each.last - each.first + 1 for each in acquired)
+
+    def acknowledge(self, kind: int) -> None:
+        self.led.acknowledge("a", [Acknowledgement(0, 9, [kind])], self.results.append)
+        self.scheduler.advance(0)
+
+    @property
+    def stored(self) -> tuple[StateBatch, ...]:
+        return self.persister.stored[KEY].batches()
+
+
+def test_a_state_that_is_not_initialized_is_an_unknown_server_error() -> None:
+    host = Host()
+    host.led.load()
+    assert host.led.error == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert host.forgotten == [host.led]
+
+
+@pytest.mark.parametrize(
+    ("stored", "sent"),
+    [
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.GROUP_ID_NOT_FOUND),
+    ],
+)
+def test_errors_of_reading_reach_the_client(stored: ErrorCode, sent: ErrorCode) -> None:
+    host = Host()
+    host.persister.read_error = stored
+    host.led.load()
+    assert host.led.error == sent
+
+
+def test_a_result_is_sent_when_it_has_been_stored() -> None:
+    host = Host()
+    host.load()
+    assert host.acquire() == 10
+    host.persister.is_held = True
+    host.acknowledge(RELEASE)
+    assert host.results == []
+    assert host.acquire("b") == 0
+    host.persister.release()
+    assert host.results == [ErrorCode.NONE]
+    assert host.stored == (StateBatch(0, 9, 0, 1),)
+    assert host.acquire("b") == 10
+
+
+def test_a_fenced_state_is_rolled_back_and_forgotten() -> None:
+    host = Host()
+    host.load()
+    host.acquire()
+    host.persister.write_error = ErrorCode.FENCED_STATE_EPOCH
+    host.acknowledge(ACCEPT)
+    assert host.results == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert host.forgotten == [host.led]
+
+
+def test_another_error_only_rolls_back() -> None:
+    host = Host()
+    host.load()
+    host.acquire()
+    host.persister.write_error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    host.acknowledge(ACCEPT)
+    assert host.results == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert host.forgotten == []
+    host.persister.write_error = ErrorCode.NONE
+    host.acknowledge(ACCEPT)
+    assert host.results[1:] == [ErrorCode.NONE]
+
+
+def test_one_timer_wakes_waiting_fetches_when_locks_expire() -> None:
+    host = Host()
+    host.load()
+    host.led.add_waiter(host)
+    host.acquire()
+    host.scheduler.advance(99)
+    assert host.wakes == 0
+    host.scheduler.advance(20)
+    assert host.wakes > 0
+    assert host.stored == (StateBatch(0, 9, 0, 1),)
+    assert host.acquire("b") == 10
+    assert sum(each.call is not None for each in host.scheduler.timers) == 1
+
+
+def test_without_a_queue_dead_letters_are_archived_at_once() -> None:
+    host = Host()
+    host.group_limits = host.group_limits._replace(has_dead_letters=True)
+    host.load()
+    host.acquire()
+    host.acknowledge(REJECT)
+    assert host.led.machine is not None
+    assert host.led.machine.start_offset == 10
+
+
+def test_dead_letters_are_archived_when_they_have_been_written() -> None:
+    host = Host()
+    queued: list[Callable[[], None]] = []
+
+    class Queue:
+        def write(
+            self, key: SharePartitionKey, replica: object, letters: DeadLetters, done: Callable[[], None]
+        ) -> None:
+            assert letters == DeadLetters(0, 9, 1, "rejected")
+            queued.append(done)
+
+    host.dead_letters = Queue()
+    host.group_limits = host.group_limits._replace(has_dead_letters=True)
+    host.load()
+    host.acquire()
+    host.acknowledge(REJECT)
+    assert host.stored == (StateBatch(0, 9, 3, 1),)
+    for each in queued:
+        each()
+    host.scheduler.advance(0)
+    assert host.led.machine is not None
+    assert host.led.machine.start_offset == 10

@@ -1,0 +1,141 @@
+"""ShareFetch and ShareAcknowledge through the wire, with the stored state in memory."""
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kafka_compat.errors import ErrorCode
+from tests.share_partitions.brokers import SETTINGS, MemoryBroker
+from tests.share_partitions.wire import Acks, ShareGroup
+
+_LONG_MS = 30_000
+"""A wait that ends before its time, or the test fails."""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    broker = MemoryBroker(tmp_path_factory.mktemp("broker"), SETTINGS)
+    broker.start()
+    yield broker.address
+    broker.stop()
+
+
+@pytest.fixture
+def group(address: str) -> Iterator[ShareGroup]:
+    found = ShareGroup(address, f"group-{secrets.token_hex(4)}", 2)
+    yield found
+    found.close()
+
+
+def test_a_waiting_fetch_is_woken_by_new_records(group: ShareGroup) -> None:
+    member = group.member()
+    member.begin(max_wait_ms=_LONG_MS)
+    group.produce(3)
+    assert member.finish()["partitions"][0]["acquired"] == [(0, 2, 1)]
+
+
+def test_a_waiting_fetch_is_woken_by_released_records(group: ShareGroup) -> None:
+    group.produce(3)
+    first, second = group.member(), group.member()
+    first.fetch()
+    second.begin(max_wait_ms=_LONG_MS)
+    first.acknowledge({0: [(1, 1, [2])]})
+    assert second.finish()["partitions"][0]["acquired"] == [(1, 1, 2)]
+
+
+def test_a_waiting_fetch_is_woken_when_a_lock_expires(group: ShareGroup) -> None:
+    group.produce(3)
+    first, second = group.member(), group.member()
+    first.fetch()
+    second.begin(max_wait_ms=_LONG_MS)
+    assert second.finish()["partitions"][0]["acquired"] == [(0, 2, 2)]
+    assert first.acknowledge({0: [(0, 2, [1])]})["partitions"][0]["error"] == ErrorCode.INVALID_RECORD_STATE
+
+
+def test_a_closed_connection_releases_the_records(group: ShareGroup) -> None:
+    group.configure({"share.record.lock.duration.ms": "60000"})
+    group.produce(3)
+    first, second = group.member(), group.member()
+    first.fetch()
+    second.begin(max_wait_ms=_LONG_MS)
+    first.close()
+    assert second.finish()["partitions"][0]["acquired"] == [(0, 2, 2)]
+
+
+def test_the_state_of_a_group_without_sessions_is_read_again(group: ShareGroup) -> None:
+    group.configure({"share.record.lock.duration.ms": "60000"})
+    group.produce(3)
+    first = group.member()
+    first.fetch()
+    first.acknowledge({0: [(0, 0, [1])]})
+    first.close()
+    assert group.member().fetch(max_wait_ms=_LONG_MS)["partitions"][0]["acquired"] == [(1, 2, 2)]
+
+
+def test_a_final_request_releases_the_records(group: ShareGroup) -> None:
+    group.configure({"share.record.lock.duration.ms": "60000"})
+    group.produce(3)
+    first, second = group.member(), group.member()
+    first.fetch()
+    second.begin(max_wait_ms=_LONG_MS)
+    assert first.fetch({0: [(0, 0, [1])]}, epoch=-1)["partitions"][0]["ack"] == 0
+    assert second.finish()["partitions"][0]["acquired"] == [(1, 2, 2)]
+    assert first.fetch(epoch=1)["error"] == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+def test_the_first_response_contains_all_partitions_and_later_ones_what_is_new(group: ShareGroup) -> None:
+    group.produce(3)
+    member = group.member()
+    assert sorted(member.fetch(max_wait_ms=_LONG_MS)["partitions"]) == [0, 1]
+    assert member.fetch(max_wait_ms=0)["partitions"] == {}
+    group.produce(1, partition=1)
+    assert member.fetch(max_wait_ms=_LONG_MS)["partitions"][1]["acquired"] == [(0, 0, 1)]
+
+
+def test_invalid_epochs_and_acknowledgements_are_rejected(group: ShareGroup) -> None:
+    group.produce(3)
+    member = group.member()
+    member.fetch()
+    assert member.fetch(epoch=7)["error"] == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    assert member.fetch({0: [(0, 0, [1])]}, epoch=0)["error"] == ErrorCode.INVALID_REQUEST
+    assert member.acknowledge({0: [(0, 0, [1])]}, epoch=0)["error"] == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    invalid: tuple[Acks, ...] = ([(0, 2, [])], [(0, 2, [1, 1])], [(0, 0, [5])], [(0, 0, [4])], [(2, 1, [1])])
+    for epoch, acks in enumerate(invalid, 1):
+        answer = member.acknowledge({0: acks}, epoch=epoch)
+        assert answer["partitions"][0] == {"error": ErrorCode.INVALID_REQUEST, "message": None}
+    answer = member.acknowledge({5: [(0, 0, [1])]}, epoch=6)
+    assert answer["partitions"][5]["error"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_renewals_need_an_announcement_and_a_fetch_without_limits(group: ShareGroup) -> None:
+    group.produce(3)
+    member = group.member()
+    member.fetch()
+    answer = member.acknowledge({0: [(0, 2, [4])]}, is_renew_ack=True)
+    assert answer["partitions"][0]["error"] == 0
+    assert answer["lock_ms"] == 1_500
+    assert member.fetch({0: [(0, 2, [4])]}, is_renew_ack=True)["error"] == ErrorCode.INVALID_REQUEST
+    none: dict[str, Any] = dict.fromkeys(("max_bytes", "min_bytes", "max_records", "max_wait_ms"), 0)
+    answer = member.fetch({0: [(0, 2, [4])]}, epoch=2, is_renew_ack=True, **none)
+    assert answer["partitions"][0]["ack"] == 0
+
+
+def test_sessions_above_the_limit_wait_and_are_rejected(group: ShareGroup) -> None:
+    members = [group.member() for _ in range(11)]
+    for each in members[:10]:
+        assert each.fetch(max_wait_ms=0)["error"] == 0
+    assert members[10].fetch(max_wait_ms=50)["error"] == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    members[0].close()
+
+
+def test_deleted_records_move_the_start_offset(group: ShareGroup) -> None:
+    group.produce(3, 3)
+    member = group.member()
+    member.fetch(max_records=1)
+    group.delete_records(6)
+    group.produce(2)
+    found = [member.fetch() for _ in range(2)]
+    acquired = [each["partitions"][0]["acquired"] for each in found if each["partitions"]]
+    assert acquired == [[(6, 7, 1)]]
