@@ -157,11 +157,11 @@ class ConfigKey(NamedTuple):
             from kafka_compat.config.auto_offset_reset import parse_reset
 
             try:
-                parse_reset(text)
+                parse_reset(str(value))
             except ValueError:
                 raise self.refuse(
-                    text,
-                    f"Invalid value `{text}` for configuration {self.name}. The value must be either "
+                    str(value),
+                    f"Invalid value `{value}` for configuration {self.name}. The value must be either "
                     "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.",
                 ) from None
         elif head == "non-empty":

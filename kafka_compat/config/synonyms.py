@@ -88,12 +88,12 @@ def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -
 def group_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str) -> ConfigEntry:
     """Return the DescribeConfigs entry for a group setting, with the group's override or the default."""
     key, default = group_keys()[name], BROKER_SETTINGS[name].default
-    synonyms = () if default is None else _places(config, default, sensitive=False)
+    synonyms: tuple[Synonym, ...] = (Synonym(name, key.default, ConfigSource.DEFAULT),)
+    if default is not None:
+        synonyms = _places(config, default, sensitive=False)
     if name in overrides:
         synonyms = (Synonym(name, key.show(key.parse(overrides[name])), ConfigSource.GROUP), *synonyms)
-    value, source = key.default, ConfigSource.DEFAULT
-    if synonyms:
-        value, source = synonyms[0].value, synonyms[0].source
+    value, source = synonyms[0].value, synonyms[0].source
     return ConfigEntry(name, value, False, source, False, synonyms, _TYPES[key.type])
 
 

@@ -21,6 +21,7 @@ _MESSAGES = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
     ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
+    ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
 }
 
 

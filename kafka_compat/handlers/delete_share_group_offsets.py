@@ -20,6 +20,7 @@ _MESSAGES = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
     ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
+    ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
 }
 
 
@@ -43,7 +44,7 @@ def delete_share_group_offsets(
             )
         else:
             names.append(topic.topic_name)
-    if not names:
+    if request.topics and not names:
         return DeleteShareGroupOffsetsResponse(responses=refused)
     deferred = Deferred()
     ctx.services.groups.share.delete_offsets(

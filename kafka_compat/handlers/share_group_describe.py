@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 _ASSIGNOR = "simple"
+_FIRST = (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.INVALID_GROUP_ID)
+"""Error codes of groups that come first in a response, as in Kafka."""
 
 
 @handler(1, 1)
@@ -30,7 +32,7 @@ def share_group_describe(
     ctx: RequestContext, request: ShareGroupDescribeRequest
 ) -> Steps[ShareGroupDescribeResponse]:
     require_level(ctx, SHARE_VERSION)
-    response = ShareGroupDescribeResponse()
+    groups: dict[bool, list[DescribedGroup]] = {True: [], False: []}
     described: dict[str, DescribedGroup] = {}
     for group_id in request.group_ids:
         yield None
@@ -40,8 +42,8 @@ def share_group_describe(
             group = described[group_id] = yield from _describe(ctx, group_id)
             if request.include_authorized_operations and not group.error_code:
                 group.authorized_operations = allowed_group_operations(ctx, group_id)
-        response.groups.append(group)
-    return response
+        groups[group.error_code in _FIRST].append(group)
+    return ShareGroupDescribeResponse(groups=[*groups[True], *groups[False]])
 
 
 def _describe(ctx: RequestContext, group_id: str) -> Steps[DescribedGroup]:

@@ -27,6 +27,7 @@ PACKAGES = {
                 "replication",
                 "coordinator_runtime",
                 "groups",
+                "share_coordinator",
                 "transactions",
                 "share_coordinator",
                 "upkeep",

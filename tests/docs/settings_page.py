@@ -38,10 +38,7 @@ WHY_STORED: Mapping[str, str] = {
     "remote.": "Tiered storage (KIP-405) is not supported.",
     "log.local.": "Tiered storage (KIP-405) is not supported.",
     "local.": "Tiered storage (KIP-405) is not supported.",
-    "group.share.enable": "The feature share.version enables share groups: see "
-    "[operate.md](operate.md#feature-levels).",
     "group.share.max.groups": "Kafka 4 has no limit on the number of share groups.",
-    "group.share.": "The broker does not load Java classes.",
     "share.coordinator.append.": "Records of share-partitions are written without delay.",
     "group.coordinator.append.": "Records of groups are written without delay.",
     "group.coordinator.rebalance.": "The feature group.version enables the consumer protocol: see "

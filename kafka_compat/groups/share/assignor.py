@@ -237,6 +237,9 @@ class _Builder:
         for index, member in enumerate(self._members):
             for topic_id in member.topic_ids:
                 subscribers.setdefault(topic_id, []).append(index)
+        if not subscribers:
+            # As in Kafka, partitions of deleted topics are revoked only in this case.
+            self._copies = {index: _Copy({}) for index in range(len(self._members))}
         for topic_id in uuid_order(list(subscribers)):
             yield None
             targets = [each for each in range(counts[topic_id]) if each in assignable.get(topic_id, ())]

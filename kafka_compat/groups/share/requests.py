@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.requests import GroupType
 from kafka_compat.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatResult, check, rejected
-from kafka_compat.groups.share.member import JOIN_EPOCH
+from kafka_compat.groups.share.member import JOIN_EPOCH, LEAVE_EPOCH
 from kafka_compat.groups.share.offset_changes import AlterStates, DeleteStates, NewOffsets, OffsetsResult
 from kafka_compat.groups.share.share_group import InitializeStates
 from kafka_compat.share_coordinator.persister import SharePartitionKey
@@ -74,7 +74,10 @@ class ShareGroupRequests:
             else:
                 error = ErrorCode.GROUP_ID_NOT_FOUND
         if error or running is None:
-            message = f"Share group {group_id} not found." if error is ErrorCode.GROUP_ID_NOT_FOUND else None
+            message = None
+            if error is ErrorCode.GROUP_ID_NOT_FOUND:
+                noun = "Group" if request.member_epoch == LEAVE_EPOCH else "Share group"
+                message = f"{noun} {group_id} not found."
             respond(ShareHeartbeatResult(error, message))
             return
         machine = running.machine
@@ -87,7 +90,7 @@ class ShareGroupRequests:
 
     def describe(self, group_id: str) -> "tuple[ErrorCode, ShareView | None]":
         """Return an error code, and the committed state of a share group if there is no error."""
-        error = self._refusal(group_id, empty_id_allowed=True)
+        error = self._refusal(group_id)
         running = self._running.get(group_id)
         view = None if running is None else running.machine.share.state.committed
         if view is None and not error:
@@ -98,7 +101,8 @@ class ShareGroupRequests:
         """Return an error code, and the partitions of a group whose state is initialized."""
         error, view = self.describe(group_id)
         if view is None:
-            return ErrorCode.NONE if error is ErrorCode.GROUP_ID_NOT_FOUND else error, {}
+            is_known = error not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.INVALID_GROUP_ID)
+            return error if is_known else ErrorCode.NONE, {}
         initialized = view.partition_states.initialized
         return error, {topic_id: each.partitions for topic_id, each in initialized.items()}
 

@@ -236,8 +236,7 @@ class ShareGroup:
         is_recent = known.timestamp_ms != 0 and 0 <= now.wall_ms - known.timestamp_ms < interval_ms
         if epoch <= known.epoch or is_recent:
             return known.epoch, _as_read(state.targets.current.get(member.member_id, {}))
-        members = state.ordered_members()
-        members[member.member_id] = member
+        members = state.ordered_members_with(member)
         targets = state.targets.current
         existing = self.common.topics.existing
         counts: dict[UUID, int] = {}
@@ -384,6 +383,7 @@ class ShareGroup:
     def write_failed(self, now: Now) -> None:
         """Continue with the stored state, because its last change could not be stored."""
         self._must_compare_hash = True
+        self.state.forget_unstored_members()
         self.timers.keep_members(self.state.members.current)
         for member_id in self.state.members.current:
             if Timer(TimerKind.SESSION, member_id) not in self.timers.pending:

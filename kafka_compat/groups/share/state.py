@@ -101,7 +101,25 @@ class ShareGroupState:
     def ordered_members(self) -> dict[str, ShareMember]:
         """Return the members in the order in which Kafka would iterate over them."""
         members = self.members.current
-        return {member_id: members[member_id] for member_id in self.member_order.ordered_keys()}
+        return {each: members[each] for each in self.member_order.ordered_keys() if each in members}
+
+    def ordered_members_with(self, updated: ShareMember) -> dict[str, ShareMember]:
+        """Return the members after `updated` has joined or changed. As in Kafka, a new member is among the
+        others even before its record is replayed.
+        """
+        self.member_order.put(updated.member_id)
+        members = self.members.current
+        return {
+            each: updated if each == updated.member_id else members[each]
+            for each in self.member_order.ordered_keys()
+            if each == updated.member_id or each in members
+        }
+
+    def forget_unstored_members(self) -> None:
+        """Forget the order of members whose records could not be stored."""
+        for member_id in self.member_order.ordered_keys():
+            if member_id not in self.members.current:
+                self.member_order.remove(member_id)
 
     def subscribed_names(
         self,

@@ -2,7 +2,7 @@
 
 Our coordinator gets the topic IDs of Apache Kafka, because the assignor breaks ties by ID. Both use an
 assignment interval of 0, so that a history does not depend on time. After each step, the history waits until
-Apache Kafka has initialized the states of all share-partitions; ours are initialized at once.
+the share-partitions have the same states on Apache Kafka as on ours, which initializes them at once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from kafka_compat.groups.records import decode_record
 from kafka_compat.groups.settings import GroupSettings
 from kafka_compat.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatResult
 from kafka_compat.groups.share.offset_changes import AlteredTopic, DeletedTopic, NewOffsets, OffsetsResult
+from kafka_compat.groups.share.partition_states import PartitionStates
 from kafka_compat.groups.share.records import (
     PartitionStatesRecord,
     ShareCurrentRecord,
@@ -90,17 +91,17 @@ class Theirs(consumer_histories.Theirs):
         found: Plain = self._connection.ask(key, version, {"group_id": self._group, **request})
         return found
 
-    def settle(self) -> None:
-        """Wait until no state is being initialized."""
-        wait_until(lambda: not self._is_initializing(), 60, "the initialization of share-partitions")
+    def settle(self, expected: PartitionStates) -> None:
+        """Wait until the share-partitions have these states."""
+        wait_until(lambda: self._states() == expected, 60, f"the states {expected}")
 
-    def _is_initializing(self) -> bool:
+    def _states(self) -> PartitionStates:
         last = None
         for key, value in self.records():
             decoded = decode_record(key or b"", value)
             if isinstance(decoded, PartitionStatesRecord):
                 last = decoded.value
-        return last is not None and bool(last.initializing)
+        return last or PartitionStates()
 
 
 class Ours:
@@ -228,6 +229,11 @@ class Ours:
         self.coordinator.delete_groups([self._group], answers.append)
         (answer,) = answers
         return answer[self._group]
+
+    def states(self) -> PartitionStates:
+        """Return the states of the share-partitions."""
+        _, view = self.coordinator.share.describe(self._group)
+        return PartitionStates() if view is None else view.partition_states
 
     def records(self) -> Iterator[Keyed]:
         """Yield the keys and values of the records in the log."""

@@ -68,7 +68,7 @@ class History:
             expected = self._theirs.heartbeat(request)
             self._told.append(f"{what} {request} -> {comparable(expected)}")
             assert comparable(self._ours.heartbeat(request)) == comparable(expected), self._story
-            self._theirs.settle()
+            self._theirs.settle(self._ours.states())
             learn(member, what, expected)
             described = comparable_description(self._theirs.describe())
             assert comparable_description(self._ours.describe()) == described, self._story
@@ -117,4 +117,4 @@ class History:
             expected = self._theirs.delete_group()
             self._told.append(f"delete the group -> {expected}")
             assert self._ours.delete_group() == expected, self._story
-        self._theirs.settle()
+        self._theirs.settle(self._ours.states())
