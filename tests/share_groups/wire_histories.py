@@ -28,7 +28,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from typing import Any
-from uuid import NAMESPACE_DNS, uuid5
+from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
@@ -57,6 +57,7 @@ WIRE_SETTINGS = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
 }
+HAS_DEAD_LETTERS = True
 LOCK, SESSION, INTERVAL = (
     f"share.{each}.ms" for each in ("record.lock.duration", "session.timeout", "heartbeat.interval")
 )
@@ -122,6 +123,8 @@ class Client:
         self.held: dict[Partition, dict[int, int]] = {}
         """The delivery counts of the records that it has acquired and not acknowledged."""
         self.fetched_nothing = False
+        self.deleted: list[tuple[UUID, UUID, int]] = []
+        """Partitions of the session that have been deleted: the topic IDs on both sides, and the number."""
         self._sides = sides
         self._ids = 0
         self.connections: list[Connection] = []
@@ -134,7 +137,7 @@ class Client:
         self.forget_session()
 
     def forget_session(self) -> None:
-        self.session_epoch, self.session, self.held = 0, [], {}
+        self.session_epoch, self.session, self.held, self.deleted = 0, [], {}, []
 
     def connect(self) -> list[Connection]:
         if not self.connections:
@@ -307,7 +310,7 @@ class ShareHistory:
             values["share.partition.max.record.locks"] = "100"
         if chance() < 0.15:
             values["share.renew.acknowledge.enable"] = "false"
-        self._has_dead_letters = chance() < 0.25
+        self._has_dead_letters = chance() < 0.25 and HAS_DEAD_LETTERS
         copies = self._choose.choice(("true", "false"))
         self._tell(f"{values} {f'dead letters, copied: {copies}' if self._has_dead_letters else ''}")
         for side in self._sides:
@@ -361,7 +364,9 @@ class ShareHistory:
             self._await(
                 lambda side: all(each[0] != name for each in side.initialized()), "the deletion of states"
             )
+            ids = self._ours.ids[name], self._theirs.ids[name]
             for client in self._clients:
+                client.deleted += ((*ids, number) for topic, number in client.session if topic == name)
                 client.session = [each for each in client.session if each[0] != name]
 
     def _forget(self, partition: Partition) -> None:
@@ -630,7 +635,8 @@ class ShareHistory:
         shown = {"epoch": epoch, "adds": adds, "acks": acks, "forgets": forgets, **limits}
         self._tell(f"client {client.number} ShareFetch v{version} {shown}")
         connections = client.connect()
-        for side, connection in zip(self._sides, connections, strict=True):
+        deleted = client.deleted if epoch > 0 else []
+        for index, (side, connection) in enumerate(zip(self._sides, connections, strict=True)):
             parts: dict[Partition, list[Plain]] = {each: acks.get(each, []) for each in (*adds, *acks)}
             request = {
                 "group_id": side.group_id,
@@ -639,7 +645,8 @@ class ShareHistory:
                 "topics": _topics(side, parts),
                 "forgotten_topics_data": [
                     {"topic_id": side.ids[name], "partitions": [number]} for name, number in forgets
-                ],
+                ]
+                + [{"topic_id": ids[index], "partitions": [number]} for *ids, number in deleted],
                 **limits,
             }
             connection.begin(ApiKey.SHARE_FETCH, version, request)
@@ -685,6 +692,7 @@ class ShareHistory:
             return
         if epoch == 0:
             client.session = []
+        client.deleted = []
         if epoch >= 0:
             client.session_epoch = epoch + 1
             client.session = [each for each in client.session if each not in forgets]
