@@ -283,7 +283,7 @@ class DeadLetterQueue:
         offset = job.next_offset
         while offset <= last:
             if copies:
-                contents = yield from read_contents(replica, offset, last, batch.room_bytes)
+                contents = yield from read_contents(replica, offset, last, batch.max_bytes, batch.room_bytes)
             while offset <= contents.through:
                 if offset % 100 == 0:
                     yield None

@@ -9,7 +9,8 @@ Rules
    record are not copied.
 4. A batch is no larger than max.message.bytes of the topic, unless one record alone is larger. The broker
    then rejects the batch.
-5. A record of more than COPIED_BYTES_MAX bytes, or in a compressed batch of more bytes, is not copied.
+5. A record is not copied if it is larger than max.message.bytes of the dead letter topic or COPIED_BYTES_MAX,
+   or in a compressed batch whose decompressed records are.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 COPIED_BYTES_MAX: Final = 1 << 20
 _READ_BYTES: Final = 64 * 1024
 _STEP_RECORDS: Final = 100
+_OVERHEAD_BYTES: Final = 8
 _PREFIX: Final = "__dlq.errors."
 
 Content = tuple[bytes | None, bytes | None]
@@ -101,6 +103,10 @@ class DeadLetterBatch:
         return len(self._records)
 
     @property
+    def max_bytes(self) -> int:
+        return self._max_bytes
+
+    @property
     def room_bytes(self) -> int:
         return max(self._max_bytes - self._size_bytes, 0)
 
@@ -131,8 +137,12 @@ class Contents(NamedTuple):
         return self.of_offsets.get(offset, NO_CONTENT)
 
 
-def read_contents(replica: Partition, first: int, last: int, max_bytes: int) -> Steps[Contents]:
-    """Read the committed records of [first, last], but no more than about `max_bytes` after the first one."""
+def read_contents(
+    replica: Partition, first: int, last: int, limit_bytes: int, room_bytes: int
+) -> Steps[Contents]:
+    """Read the committed records of [first, last], but no more than `room_bytes` after the first one.
+    `limit_bytes` is the size of rule 5.
+    """
     found: dict[int, Content] = {}
     size_bytes = 0
     next_offset, end = first, min(last + 1, replica.high_watermark)
@@ -147,7 +157,7 @@ def read_contents(replica: Partition, first: int, last: int, max_bytes: int) -> 
         begin = next_offset
         for batch in _batches(data):
             yield None
-            for count, record in enumerate(_records(batch)):
+            for count, record in enumerate(_records(batch, limit_bytes)):
                 if count % _STEP_RECORDS == 0:
                     yield None
                 if record.offset < next_offset:
@@ -155,8 +165,8 @@ def read_contents(replica: Partition, first: int, last: int, max_bytes: int) -> 
                 if record.offset >= end:
                     return Contents(found, last)
                 record_bytes = _size_bytes(record)
-                if record_bytes <= COPIED_BYTES_MAX:
-                    if found and size_bytes + record_bytes > max_bytes:
+                if record_bytes <= limit_bytes:
+                    if found and size_bytes + record_bytes > room_bytes:
                         return Contents(found, record.offset - 1)
                     found[record.offset] = record.key, record.value
                     size_bytes += record_bytes
@@ -174,7 +184,7 @@ def _batches(data: bytes) -> Iterator[memoryview]:
         position += size_bytes
 
 
-def _records(batch: memoryview) -> Iterator[Record]:
+def _records(batch: memoryview, limit_bytes: int) -> Iterator[Record]:
     """Iterate over the records of a batch, or over none if they are too large or damaged."""
     try:
         if batch[MAGIC_POSITION] < 2:
@@ -183,7 +193,7 @@ def _records(batch: memoryview) -> Iterator[Record]:
         header = read_header(batch)
         body = batch[HEADER_SIZE:]
         if header.attributes & 7:
-            content = decompress(header.attributes & 7, body, quick_bytes=COPIED_BYTES_MAX)
+            content = decompress(header.attributes & 7, body, quick_bytes=limit_bytes)
         else:
             content = bytes(body)
         yield from iter_body(header, content)
@@ -192,7 +202,8 @@ def _records(batch: memoryview) -> Iterator[Record]:
 
 
 def _size_bytes(record: Record) -> int:
-    size_bytes = len(record.key or b"") + len(record.value or b"")
+    """Return about the size of an encoded record."""
+    size_bytes = _OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")
     for name, value in record.headers:
         size_bytes += len(name) + len(value or b"")
     return size_bytes
