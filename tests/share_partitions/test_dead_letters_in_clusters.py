@@ -49,7 +49,7 @@ class Cluster(EmbeddedCluster):
     """Three brokers, and one member of a share group. Broker 1 leads the group's topic."""
 
     async def begin(self) -> None:
-        """Create the topic, produce one record, and join."""
+        """Create the topic, produce one record, join, and acquire the record."""
         await self.create_topic(TOPIC, assignment=[1])
         await until(lambda: self.leader(TOPIC) == 1)
         settings = {
@@ -64,6 +64,7 @@ class Cluster(EmbeddedCluster):
         assert not answer.responses[0].error_code
         assert not await self.produce(1, TOPIC, b"first")
         await until(self._joins, _JOIN_S)
+        await until(self.acquire, _JOIN_S)
 
     async def _joins(self) -> bool:
         find = FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP])
@@ -100,8 +101,7 @@ class Cluster(EmbeddedCluster):
         ]
 
     async def reject(self) -> None:
-        """Acquire the only record, and reject it."""
-        await until(self.acquire, _JOIN_S)
+        """Reject the only record, which has been acquired."""
         batch = AcknowledgementBatch(first_offset=0, last_offset=0, acknowledge_types=[REJECT])
         partition = AcknowledgePartition(partition_index=0, acknowledgement_batches=[batch])
         request = ShareAcknowledgeRequest(
@@ -171,7 +171,6 @@ async def test_dead_letters_wait_for_a_leader_that_restarts(cluster: Cluster) ->
     enabled = {"errors.deadletterqueue.group.enable": "true"}
     await cluster.create_topic(LETTERS, assignment=[2], configs=enabled)
     await cluster.begin()
-    await until(cluster.acquire, _JOIN_S)
     await cluster.stop_broker(2)
     await cluster.reject()
     assert not cluster.led.is_settled
@@ -184,7 +183,6 @@ async def test_interrupted_dead_letters_are_produced_after_a_restart(cluster: Cl
     enabled = {"errors.deadletterqueue.group.enable": "true"}
     await cluster.create_topic(LETTERS, assignment=[2], configs=enabled)
     await cluster.begin()
-    await until(cluster.acquire, _JOIN_S)
     await cluster.stop_broker(2)
     await cluster.reject()
     assert not cluster.led.is_settled
