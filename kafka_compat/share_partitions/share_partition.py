@@ -186,7 +186,8 @@ class SharePartition:
 
     def slice(self, first: int, last: int) -> list[InFlightBatch]:
         """Return the batches that begin in [first, last]."""
-        return self.batches[bisect_left(self.firsts, first) : bisect_right(self.firsts, last)]
+        start, end = bisect_left(self.firsts, first), bisect_right(self.firsts, last)
+        return self.batches[start:end]
 
     def insert(self, batch: InFlightBatch) -> None:
         if not self.firsts or batch.first > self.firsts[-1]:
@@ -261,7 +262,8 @@ class SharePartition:
             at = self.floor(self.start_offset)
         if at < 0:
             return ErrorCode.INVALID_RECORD_STATE
-        batches = self.batches[at : bisect_right(self.firsts, last)]
+        end = bisect_right(self.firsts, last)
+        batches = self.batches[at:end]
         if not batches or batches[-1].last < first or batches[-1].last < last:
             return ErrorCode.INVALID_REQUEST
         from_offset = max(first, self.start_offset)
@@ -377,8 +379,8 @@ class SharePartition:
                 part.archive()
 
     def _holding(self, first: int, last: int) -> list[InFlightBatch]:
-        at = max(self.floor(first), 0)
-        return self.batches[at : bisect_right(self.firsts, last)]
+        start, end = max(self.floor(first), 0), bisect_right(self.firsts, last)
+        return self.batches[start:end]
 
     def count_from_start(self, first: int, last: int) -> int:
         """Return the number of offsets in [first, last] that are not before the start offset."""
@@ -493,9 +495,10 @@ class SharePartition:
             self.start_offset = self.end_offset = log_start_offset
             self.delivery_complete_count = 0
             return
+        end = self.floor(log_start_offset - 1) + 1
         complete = sum(
             self.count_from_start(run.first, min(run.last, log_start_offset - 1))
-            for batch in self.batches[: self.floor(log_start_offset - 1) + 1]
+            for batch in self.batches[:end]
             for run in batch.runs
             if run.first < log_start_offset and is_terminal(run.state)
         )
