@@ -81,6 +81,11 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> Steps[ShareF
         if error.code == ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             return _later(ShareFetchResponse(error_code=error.code), request.max_wait_ms)
         raise
+    for partition in partitions:
+        name = ctx.services.metadata.topic_name(partition.topic_id)
+        if name is not None and partition in session.partitions:
+            session.names.setdefault(partition, name)
+        yield None
     exchange = _Exchange(ctx, manager, key, epoch, session)
     topics = Topics(ctx)
     if has_batches:
@@ -153,7 +158,7 @@ class _Exchange:
         usable: list[TopicIdPartition] = []
         errors: Results = {}
         for partition in self._session.rotated(self._epoch):
-            code = topics.problem(partition)
+            code = topics.problem(partition, self._session.names.get(partition))
             if code == ErrorCode.NONE:
                 usable.append(partition)
             else:
@@ -171,13 +176,13 @@ class _Exchange:
             min_bytes=min(request.min_bytes, max_bytes),
             max_bytes=max_bytes,
             max_records=request.max_records,
-            batch_size=request.batch_size,
+            batch_size=max(request.batch_size, 1),
             is_exact=request.share_acquire_mode == 1,
             is_committed_only=settings.is_read_committed,
         )
         self.waiting += 1
         if not ctx.has_left:
-            self._fetch = self._manager.fetch(params, usable, errors, self._fetched)
+            self._fetch = yield from self._manager.fetch(params, usable, errors, self._fetched)
 
     def begun(self) -> Deferred:
         """Return the response, which may be complete."""

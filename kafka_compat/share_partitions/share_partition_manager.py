@@ -159,7 +159,7 @@ class SharePartitionManager:
         partitions: Sequence[TopicIdPartition],
         errors: Results,
         done: Callable[[Results], None],
-    ) -> DelayedShareFetch:
+    ) -> Steps[DelayedShareFetch]:
         """Acquire records of these partitions. `errors` are results of other partitions."""
         targets = []
         if params.max_records <= 0 or params.max_bytes <= 0:
@@ -170,6 +170,7 @@ class SharePartitionManager:
                 targets.append((each, led))
             else:
                 errors[each] = FetchedPartition(led)
+            yield None
         fetch = DelayedShareFetch(params, targets, errors, self._long_work, self.scheduler.monotonic_ms, done)
         fetch.start()
         return fetch

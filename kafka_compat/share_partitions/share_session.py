@@ -41,7 +41,7 @@ def next_epoch(epoch: int) -> int:
 
 
 class ShareSession:
-    __slots__ = ("connection", "epoch", "key", "partitions")
+    __slots__ = ("connection", "epoch", "key", "names", "partitions")
 
     def __init__(self, key: SessionKey, connection: object, partitions: Iterable[TopicIdPartition]) -> None:
         self.key = key
@@ -51,12 +51,15 @@ class ShareSession:
         """The epoch that the next request must contain."""
         self.partitions = dict.fromkeys(partitions, False)
         """The partitions, in order of addition, and whether the next response must contain them."""
+        self.names: dict[TopicIdPartition, str] = {}
+        """The topic of each partition, for partitions of topics that have been deleted since."""
 
     def update(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
         for each in added:
             self.partitions.setdefault(each, True)
         for each in forgotten:
             self.partitions.pop(each, None)
+            self.names.pop(each, None)
 
     def rotated(self, epoch: int) -> list[TopicIdPartition]:
         """Return the partitions in the order in which a request with this epoch fetches them: each request
