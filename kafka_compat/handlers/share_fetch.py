@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.api.handler import RequestContext, handler
@@ -118,7 +119,7 @@ def _session(
     connection = ctx.caller.session
     sessions_max = share_group_limits(ctx.services.config).share_sessions_max
     session = manager.sessions.open(key, connection, partitions, sessions_max)
-    connection.when_left(("share session", key), lambda: manager.connection_closed(key, connection))
+    connection.when_left("share sessions", partial(manager.connection_closed, connection, key.group_id))
     return session
 
 
@@ -183,6 +184,8 @@ class _Exchange:
         self.waiting += 1
         if not ctx.has_left:
             self._fetch = yield from self._manager.fetch(params, usable, errors, self._fetched)
+            if ctx.has_left:
+                self._fetch.cancel()
 
     def begun(self) -> Deferred:
         """Return the response, which may be complete."""

@@ -185,12 +185,13 @@ class SharePartitionManager:
         else:
             led.acknowledge(key.member_id, batches, done)
 
-    def connection_closed(self, key: SessionKey, connection: object) -> None:
-        """End the session of a member whose connection has closed."""
-        session = self.sessions.end_of_connection(key, connection)
-        if session is not None:
-            self.release(session)
-        self.in_turn(partial(self._forget_unused, key.group_id))
+    def connection_closed(self, connection: object, group_id: str) -> None:
+        """End the sessions of a closed connection. `group_id` is the group of the session opened last."""
+        keys = self.sessions.of_connection(connection)
+        for key in keys:
+            self.end_session(key)
+        for each in {group_id, *(key.group_id for key in keys)}:
+            self.in_turn(partial(self._forget_unused, each))
 
     def _forget_unused(self, group_id: str) -> None:
         """Forget the share-partitions of a group without sessions. Their states are stored."""

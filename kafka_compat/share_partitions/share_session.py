@@ -86,6 +86,7 @@ class ShareSessions:
 
     def __init__(self) -> None:
         self._sessions: dict[SessionKey, ShareSession] = {}
+        self._of_connection: dict[object, dict[SessionKey, None]] = {}
         self._members: Counter[str] = Counter()
         """Number of sessions of each group."""
 
@@ -115,6 +116,7 @@ class ShareSessions:
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         session = self._sessions[key] = ShareSession(key, connection, partitions)
         self._members[key.group_id] += 1
+        self._of_connection.setdefault(connection, {})[key] = None
         return session
 
     def advance(self, key: SessionKey, epoch: int) -> ShareSession:
@@ -137,11 +139,12 @@ class ShareSessions:
             self._members[key.group_id] -= 1
             if not self._members[key.group_id]:
                 del self._members[key.group_id]
+            keys = self._of_connection[session.connection]
+            del keys[key]
+            if not keys:
+                del self._of_connection[session.connection]
         return session
 
-    def end_of_connection(self, key: SessionKey, connection: object) -> ShareSession | None:
-        """Forget a session whose connection has closed, and return it. Return None if it was replaced."""
-        session = self._sessions.get(key)
-        if session is None or session.connection is not connection:
-            return None
-        return self.end(key)
+    def of_connection(self, connection: object) -> list[SessionKey]:
+        """Return the keys of the sessions that a connection has opened."""
+        return list(self._of_connection.get(connection, ()))
