@@ -14,7 +14,7 @@ from kafka_compat.long_work import Steps
 from kafka_compat.metadata.features import SHARE_VERSION
 from kafka_compat.protocol.messages.share_fetch import AcknowledgementBatch, LeaderIdAndEpoch, NodeEndpoint
 from kafka_compat.security.authorizer import Operation, ResourceType
-from kafka_compat.share_partitions.share_partition import RENEW, Acknowledgement
+from kafka_compat.share_partitions.changes import RENEW, Acknowledgement
 from kafka_compat.share_partitions.share_session import SessionKey, TopicIdPartition
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from kafka_compat.config.auto_offset_reset import EARLIEST, LATEST
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.share_coordinator.persister import SharePartitionKey
+from kafka_compat.share_partitions.changes import Acknowledgement, Limits
 from kafka_compat.share_partitions.delayed_share_fetch import (
     DelayedShareFetch,
     FetchedPartition,
@@ -24,7 +25,6 @@ from kafka_compat.share_partitions.delayed_share_fetch import (
     ShareFetchParams,
 )
 from kafka_compat.share_partitions.led_share_partition import DeadLetterQueue, Done, LedSharePartition
-from kafka_compat.share_partitions.share_partition import Acknowledgement, Limits
 from kafka_compat.share_partitions.share_session import SessionKey, ShareSession, ShareSessions
 from kafka_compat.storage.errors import StorageError
 
