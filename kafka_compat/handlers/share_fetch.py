@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.api.handler import RequestContext, handler
@@ -81,6 +82,11 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> Steps[ShareF
         if error.code == ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             return _later(ShareFetchResponse(error_code=error.code), request.max_wait_ms)
         raise
+    for partition in partitions:
+        name = ctx.services.metadata.topic_name(partition.topic_id)
+        if name is not None and partition in session.partitions:
+            session.names.setdefault(partition, name)
+        yield None
     exchange = _Exchange(ctx, manager, key, epoch, session)
     topics = Topics(ctx)
     if has_batches:
@@ -113,7 +119,7 @@ def _session(
     connection = ctx.caller.session
     sessions_max = share_group_limits(ctx.services.config).share_sessions_max
     session = manager.sessions.open(key, connection, partitions, sessions_max)
-    connection.when_left(("share session", key), lambda: manager.connection_closed(key, connection))
+    connection.when_left("share sessions", partial(manager.connection_closed, connection, key.group_id))
     return session
 
 
@@ -153,7 +159,7 @@ class _Exchange:
         usable: list[TopicIdPartition] = []
         errors: Results = {}
         for partition in self._session.rotated(self._epoch):
-            code = topics.problem(partition)
+            code = topics.problem(partition, self._session.names.get(partition))
             if code == ErrorCode.NONE:
                 usable.append(partition)
             else:
@@ -171,13 +177,15 @@ class _Exchange:
             min_bytes=min(request.min_bytes, max_bytes),
             max_bytes=max_bytes,
             max_records=request.max_records,
-            batch_size=request.batch_size,
+            batch_size=max(request.batch_size, 1),
             is_exact=request.share_acquire_mode == 1,
             is_committed_only=settings.is_read_committed,
         )
         self.waiting += 1
         if not ctx.has_left:
-            self._fetch = self._manager.fetch(params, usable, errors, self._fetched)
+            self._fetch = yield from self._manager.fetch(params, usable, errors, self._fetched)
+            if ctx.has_left:
+                self._fetch.cancel()
 
     def begun(self) -> Deferred:
         """Return the response, which may be complete."""

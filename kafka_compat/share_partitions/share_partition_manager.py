@@ -17,6 +17,7 @@ from kafka_compat.config.auto_offset_reset import EARLIEST, LATEST
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.share_coordinator.persister import SharePartitionKey
+from kafka_compat.share_partitions.changes import Acknowledgement, Limits
 from kafka_compat.share_partitions.delayed_share_fetch import (
     DelayedShareFetch,
     FetchedPartition,
@@ -24,7 +25,6 @@ from kafka_compat.share_partitions.delayed_share_fetch import (
     ShareFetchParams,
 )
 from kafka_compat.share_partitions.led_share_partition import DeadLetterQueue, Done, LedSharePartition
-from kafka_compat.share_partitions.share_partition import Acknowledgement, Limits
 from kafka_compat.share_partitions.share_session import SessionKey, ShareSession, ShareSessions
 from kafka_compat.storage.errors import StorageError
 
@@ -159,7 +159,7 @@ class SharePartitionManager:
         partitions: Sequence[TopicIdPartition],
         errors: Results,
         done: Callable[[Results], None],
-    ) -> DelayedShareFetch:
+    ) -> Steps[DelayedShareFetch]:
         """Acquire records of these partitions. `errors` are results of other partitions."""
         targets = []
         if params.max_records <= 0 or params.max_bytes <= 0:
@@ -170,6 +170,7 @@ class SharePartitionManager:
                 targets.append((each, led))
             else:
                 errors[each] = FetchedPartition(led)
+            yield None
         fetch = DelayedShareFetch(params, targets, errors, self._long_work, self.scheduler.monotonic_ms, done)
         fetch.start()
         return fetch
@@ -184,12 +185,13 @@ class SharePartitionManager:
         else:
             led.acknowledge(key.member_id, batches, done)
 
-    def connection_closed(self, key: SessionKey, connection: object) -> None:
-        """End the session of a member whose connection has closed."""
-        session = self.sessions.end_of_connection(key, connection)
-        if session is not None:
-            self.release(session)
-        self.in_turn(partial(self._forget_unused, key.group_id))
+    def connection_closed(self, connection: object, group_id: str) -> None:
+        """End the sessions of a closed connection. `group_id` is the group of the session opened last."""
+        keys = self.sessions.of_connection(connection)
+        for key in keys:
+            self.end_session(key)
+        for each in {group_id, *(key.group_id for key in keys)}:
+            self.in_turn(partial(self._forget_unused, each))
 
     def _forget_unused(self, group_id: str) -> None:
         """Forget the share-partitions of a group without sessions. Their states are stored."""
