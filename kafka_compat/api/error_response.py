@@ -222,6 +222,8 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
             low=5,
         ),
     ),
+    ApiKey.SHARE_GROUP_DESCRIBE: (Echo("groups", "group_ids", {"group_id": ITSELF}),),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (Echo("groups", "groups", {"group_id": "group_id"}),),
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: _SHARE_STATE,
     ApiKey.READ_SHARE_GROUP_STATE: _SHARE_STATE,
     ApiKey.WRITE_SHARE_GROUP_STATE: _SHARE_STATE,
@@ -268,6 +270,10 @@ _WITHOUT_MESSAGE = frozenset(
         ApiKey.DESCRIBE_PRODUCERS,
         ApiKey.DELETE_SHARE_GROUP_STATE,
         ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+        ApiKey.SHARE_ACKNOWLEDGE,
+        ApiKey.SHARE_FETCH,
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        ApiKey.SHARE_GROUP_HEARTBEAT,
     )
 )
 
@@ -293,7 +299,7 @@ def error_response(
     if api_key is ApiKey.PRODUCE and request.acks == 0:
         return None
     text: str | None = None if code is ErrorCode.UNKNOWN_SERVER_ERROR else message or None
-    if api_key in _WITH_STANDARD_MESSAGE:
+    if api_key in _WITH_STANDARD_MESSAGE or (api_key is ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS and not text):
         text = STANDARD_MESSAGES.get(code, code.name)
     elif api_key in _WITHOUT_MESSAGE or (
         api_key in _WITHOUT_STANDARD_MESSAGE and text == STANDARD_MESSAGES.get(code)
