@@ -260,6 +260,15 @@ _WITH_STANDARD_MESSAGE = frozenset(
 )
 """APIs that always send the error code's standard message, without details."""
 
+_NEVER_WITHOUT_MESSAGE = frozenset(
+    (
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+    )
+)
+"""APIs that send the error code's standard message if there are no details."""
+
 _WITHOUT_MESSAGE = frozenset(
     (
         ApiKey.CONSUMER_GROUP_DESCRIBE,
@@ -299,7 +308,7 @@ def error_response(
     if api_key is ApiKey.PRODUCE and request.acks == 0:
         return None
     text: str | None = None if code is ErrorCode.UNKNOWN_SERVER_ERROR else message or None
-    if api_key in _WITH_STANDARD_MESSAGE or (api_key is ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS and not text):
+    if api_key in _WITH_STANDARD_MESSAGE or (api_key in _NEVER_WITHOUT_MESSAGE and not text):
         text = STANDARD_MESSAGES.get(code, code.name)
     elif api_key in _WITHOUT_MESSAGE or (
         api_key in _WITHOUT_STANDARD_MESSAGE and text == STANDARD_MESSAGES.get(code)
