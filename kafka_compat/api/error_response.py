@@ -253,6 +253,8 @@ _WITH_STANDARD_MESSAGE = frozenset(
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.ALTER_CLIENT_QUOTAS,
         ApiKey.FIND_COORDINATOR,
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
         ApiKey.READ_SHARE_GROUP_STATE,
         ApiKey.WRITE_SHARE_GROUP_STATE,
         ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
@@ -260,9 +262,8 @@ _WITH_STANDARD_MESSAGE = frozenset(
 )
 """APIs that always send the error code's standard message, without details."""
 
-_NEVER_WITHOUT_MESSAGE = frozenset(
+_WITHOUT_MESSAGE = frozenset(
     (
-        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
         ApiKey.DELETE_SHARE_GROUP_OFFSETS,
         ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
     )
@@ -308,7 +309,7 @@ def error_response(
     if api_key is ApiKey.PRODUCE and request.acks == 0:
         return None
     text: str | None = None if code is ErrorCode.UNKNOWN_SERVER_ERROR else message or None
-    if api_key in _WITH_STANDARD_MESSAGE or (api_key in _NEVER_WITHOUT_MESSAGE and not text):
+    if api_key in _WITH_STANDARD_MESSAGE or (api_key is ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS and not text):
         text = STANDARD_MESSAGES.get(code, code.name)
     elif api_key in _WITHOUT_MESSAGE or (
         api_key in _WITHOUT_STANDARD_MESSAGE and text == STANDARD_MESSAGES.get(code)
