@@ -17,9 +17,9 @@ REJECT: Final = 3
 RENEW: Final = 4
 """Types of acknowledgements."""
 
-CLIENT_REJECT: Final = "rejected"
-DELIVERY_COUNT_EXCEEDED: Final = "delivery count exceeded"
-"""Reasons why records go to the dead letter queue."""
+CLIENT_REJECT: Final = "Offset rejected by client."
+DELIVERY_COUNT_EXCEEDED: Final = "Offset delivery count exceeded the threshold."
+"""Reasons why records go to the dead letter queue, in Kafka's words."""
 
 
 class Limits(NamedTuple):

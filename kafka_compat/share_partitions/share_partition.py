@@ -19,7 +19,7 @@ Rules
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.errors import ErrorCode
@@ -340,14 +340,17 @@ class SharePartition:
         """Return the number of offsets in [first, last] that are not before the start offset."""
         return max(last - max(first, self.start_offset) + 1, 0)
 
-    def dead_letters_written(self, letters: DeadLetters) -> Write:
+    def dead_letters_written(self, letters: Iterable[DeadLetters]) -> Write:
         """Archive records that have been written to the dead letter queue, or could not be written to it.
         The returned changes have taken effect.
         """
         write = self._new_write()
-        for batch in self._holding(letters.first, letters.last):
-            for run in batch.within(letters.first, letters.last):
-                if run.state == ARCHIVING:
+        ranges = sorted((each.first, each.last) for each in letters)
+        if not ranges:
+            return self._sealed(write)
+        for batch in self._holding(ranges[0][0], ranges[-1][1]):
+            for run in batch.cut_ranges(ranges):
+                if run.state == ARCHIVING and run.pending is None:
                     run.archive()
                     write.batches.append(StateBatch(run.first, run.last, ARCHIVED, run.delivery_count))
                     self.delivery_complete_count += self.count_from_start(run.first, run.last)

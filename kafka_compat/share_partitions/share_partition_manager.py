@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka_compat.config.auto_offset_reset import EARLIEST, LATEST
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
+from kafka_compat.metadata.features import SHARE_VERSION
 from kafka_compat.share_coordinator.persister import SharePartitionKey
 from kafka_compat.share_partitions.changes import Acknowledgement, Limits
 from kafka_compat.share_partitions.delayed_share_fetch import (
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from kafka_compat.replication.replica_manager import ReplicaManager
     from kafka_compat.share_coordinator.persister import Persister
     from kafka_compat.share_partitions.share_session import TopicIdPartition
+
+_DEAD_LETTERS_LEVEL: Final = 2
+"""First level of share.version with dead letter queues."""
 
 Kind = TypeVar("Kind", str, tuple[str, int])
 
@@ -84,7 +88,9 @@ class SharePartitionManager:
             settings.delivery_count_limit,
             settings.partition_max_record_locks,
             settings.is_renew_enabled,
-            self.dead_letters is not None and settings.dead_letter_topic is not None,
+            self.dead_letters is not None
+            and settings.dead_letter_topic is not None
+            and self._metadata.feature_level(SHARE_VERSION) >= _DEAD_LETTERS_LEVEL,
         )
 
     # --- share-partitions
@@ -137,6 +143,8 @@ class SharePartitionManager:
 
     def close(self) -> None:
         """Forget everything, because the broker stops."""
+        if self.dead_letters is not None:
+            self.dead_letters.close()
         for led in list(self._led.values()):
             self.forget(led)
 
@@ -201,8 +209,13 @@ class SharePartitionManager:
             self.in_turn(partial(self._forget_if_unused, led))
 
     def _forget_if_unused(self, led: LedSharePartition) -> None:
-        if not self.sessions.has_members(led.key.group_id):
+        """Forget a share-partition, but not before its changes are stored and its dead letters written."""
+        if self.sessions.has_members(led.key.group_id):
+            return
+        if led.is_settled:
             self.forget(led)
+        else:
+            led.when_settled = partial(self.in_turn, partial(self._forget_if_unused, led))
 
     def end_session(self, key: SessionKey) -> None:
         """End the session of a member, and release its records."""

@@ -293,7 +293,7 @@ def test_rejected_records_go_to_the_dead_letter_queue_and_are_archived_then() ->
     group.partition.written(write, True, 1)
     assert group.partition.start_offset == 0
     (letters,) = write.dead_letters
-    archived = group.partition.dead_letters_written(letters)
+    archived = group.partition.dead_letters_written([letters])
     assert archived.batches == [StateBatch(0, 9, 4, 1)]
     group.partition.written(archived, True, 1)
     assert group.partition.start_offset == 10
