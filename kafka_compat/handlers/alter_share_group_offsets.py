@@ -51,7 +51,9 @@ def alter_share_group_offsets(
         return AlterShareGroupOffsetsResponse(responses=refused)
     deferred = Deferred()
     ctx.services.groups.share.alter_offsets(
-        request.group_id, topics, lambda result: deferred.complete(_response(result, refused))
+        request.group_id,
+        topics,
+        lambda result: ctx.long_work.start(_response(result, refused), deferred.complete),
     )
     return deferred
 
@@ -64,20 +66,20 @@ def _partition(partition: int, error: ErrorCode) -> AlterShareGroupOffsetsRespon
 
 def _response(
     result: OffsetsResult, refused: list[AlterShareGroupOffsetsResponseTopic]
-) -> AlterShareGroupOffsetsResponse:
-    return AlterShareGroupOffsetsResponse(
-        error_code=result.error,
-        error_message=readable(result.message or _MESSAGES.get(result.error)),
-        responses=[
-            *refused,
-            *(
+) -> Steps[AlterShareGroupOffsetsResponse]:
+    responses = refused
+    for topic in result.topics:
+        yield None
+        if isinstance(topic, AlteredTopic):
+            responses.append(
                 AlterShareGroupOffsetsResponseTopic(
                     topic_name=topic.name,
                     topic_id=topic.topic_id,
                     partitions=[_partition(*each) for each in topic.partitions],
                 )
-                for topic in result.topics
-                if isinstance(topic, AlteredTopic)
-            ),
-        ],
+            )
+    return AlterShareGroupOffsetsResponse(
+        error_code=result.error,
+        error_message=readable(result.message or _MESSAGES.get(result.error)),
+        responses=responses,
     )

@@ -1,4 +1,4 @@
-"""Attacks by members of share groups (KIP-932), and with the requests that brokers send each other for them."""
+"""Attacks by members of share groups (KIP-932), and with the requests of brokers that belong to them."""
 
 from __future__ import annotations
 
@@ -132,7 +132,9 @@ def await_share_coordinator(port: int) -> None:
         wait_until(has_coordinator, 60, "the share coordinator")
 
 
-def shared_topic(port: int, partitions: int = 1, *, records: int = 0, start_offset: int = 0) -> tuple[str, UUID]:
+def shared_topic(
+    port: int, partitions: int = 1, *, records: int = 0, start_offset: int = 0
+) -> tuple[str, UUID]:
     """Create a group's states for a new topic with `records` records in each partition. Return the group and
     the topic ID.
     """
@@ -192,7 +194,7 @@ def _acknowledges(name: str, batches: Callable[[], Sequence[Plain]], everyday: b
 
 
 def _acquires_and_releases_each_record(port: int) -> Strike:
-    """The batches of a share-partition become as many as its records, and all of them change again and again."""
+    """A split batch whose records change their states one by one, again and again."""
     session = Session(port, *shared_topic(port, records=ACQUIRED))
     frames = []
     for _ in range(3):
@@ -259,7 +261,9 @@ def _alters_many_offsets(port: int) -> Strike:
     return lambda: ask(port, frame)
 
 
-def _deletes_many_offsets(key: ApiKey, version: int, fields: Callable[[str, str], Plain]) -> Callable[[int], Strike]:
+def _deletes_many_offsets(
+    key: ApiKey, version: int, fields: Callable[[str, str], Plain]
+) -> Callable[[int], Strike]:
     def prepare(port: int) -> Strike:
         (topic,) = topics_for(port, 1, MANY_PARTITIONS)
         group = fresh("altered")
@@ -295,7 +299,10 @@ def _far_offsets(port: int) -> Strike:
     """Start offsets, batches and acknowledgements at the end of the range of offsets."""
     (topic,) = topics_for(port, 1, 4)
     group, topic_id = fresh("far"), topic_id_of(port, topic)
-    frames = [_altering(group, topic, range(4), OFFSET_MAX), _altering(group, topic, [-1, 2**31 - 1], -OFFSET_MAX)]
+    frames = [
+        _altering(group, topic, range(4), OFFSET_MAX),
+        _altering(group, topic, [-1, 2**31 - 1], -OFFSET_MAX),
+    ]
     initialize(port, group, topic_id, 4)
     far = [{"first_offset": 0, "last_offset": OFFSET_MAX, "delivery_state": 2, "delivery_count": 1}]
     frames += [
@@ -309,7 +316,11 @@ def _far_offsets(port: int) -> Strike:
         frames.append(share_fetch(group, "m", epoch, [], max_wait_ms=100))
         frames.append(
             acknowledging(
-                group, "m", epoch + 1, topic_id, [_acks(0, OFFSET_MAX), _acks(OFFSET_MAX, OFFSET_MAX, epoch % 4)]
+                group,
+                "m",
+                epoch + 1,
+                topic_id,
+                [_acks(0, OFFSET_MAX), _acks(OFFSET_MAX, OFFSET_MAX, epoch % 4)],
             )
         )
     return lambda: exchange(port, frames, 1)
@@ -440,9 +451,7 @@ def _forgets(port: int) -> Strike:
     parts = list(range(1_000_000))
     frames = [
         share_fetch(group, "m", 0, [(topic_id, n) for n in range(MANY)]),
-        share_fetch(
-            group, "m", 1, [], forgotten_topics_data=[{"topic_id": topic_id, "partitions": parts}]
-        ),
+        share_fetch(group, "m", 1, [], forgotten_topics_data=[{"topic_id": topic_id, "partitions": parts}]),
     ]
     return lambda: exchange(port, frames, 1)
 
@@ -616,7 +625,9 @@ _ATTACKS = (
     ),
     Attack("WriteShareGroupState with 500,000 adjacent batches", _writes_batches(500_000, 1)),
     Attack("WriteShareGroupState with 500,000 separate batches", _writes_batches(500_000, 2)),
-    Attack("WriteShareGroupState with 20,000 batches, 20 times", _writes_batches(20_000, 2, 20), everyday=True),
+    Attack(
+        "WriteShareGroupState with 20,000 batches, 20 times", _writes_batches(20_000, 2, 20), everyday=True
+    ),
     _acknowledges(
         "ShareAcknowledge with 1,000,000 batches",
         lambda: [_acks(n, n) for n in range(1_000_000)],

@@ -45,7 +45,11 @@ MEMORY_BYTES_MAX = 512 * 1024 * 1024
 TRIES = 3
 """A stall caused by the machine does not recur; one caused by the broker does."""
 LOW_LIMIT = 256
-_SETTINGS = {"group.initial.rebalance.delay.ms": "3000", "offsets.topic.num.partitions": "3", **SHARE_SETTINGS}
+_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "3000",
+    "offsets.topic.num.partitions": "3",
+    **SHARE_SETTINGS,
+}
 _ATTACKS = (*SINGLES, *FLOODS)
 _CHOSEN = [attack for attack in _ATTACKS if campaign.enabled() or attack.everyday]
 
