@@ -14,9 +14,9 @@ from heapq import heappop, heappush
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.share_coordinator.persister import UNKNOWN_OFFSET, StateBatch
 
-BATCHES_MAX = 20_000
-"""Maximum number of batches in a write, after they have been combined. The record of a write with 52,000
-would exceed Kafka's default max.message.bytes.
+BATCHES_MAX = 10_000
+"""Maximum number of batches in a write, after they have been combined: the highest possible limit of records
+in flight. In Kafka, the limit is the size of a record, which is reached with 52,000 batches by default.
 """
 _AT_ONCE = 1_000
 
@@ -91,6 +91,8 @@ def _cut(batches: Sequence[StateBatch], start_offset: int) -> list[StateBatch]:
 
 def _merged(batches: list[StateBatch]) -> list[StateBatch]:
     """Merge batches, sorted by first offset, by a sweep over their offsets."""
+    if _are_apart(batches):
+        return batches
     merged: list[StateBatch] = []
     covering: list[tuple[int, int, int]] = []
     """The batches that begin at or before `offset`, the one to keep first: negative delivery count, negative
@@ -121,6 +123,13 @@ def _merged(batches: list[StateBatch]) -> list[StateBatch]:
         _append(merged, StateBatch(offset, last_offset, -state, -count))
         offset = last_offset + 1
     return merged
+
+
+def _are_apart(batches: list[StateBatch]) -> bool:
+    """Return whether there is an offset between all neighbors, so that nothing can be merged."""
+    firsts = [batch[0] for batch in batches]
+    lasts = [batch[1] for batch in batches]
+    return all(last + 1 < first for last, first in zip(lasts, firsts[1:], strict=False))
 
 
 def _append(merged: list[StateBatch], batch: StateBatch) -> None:
