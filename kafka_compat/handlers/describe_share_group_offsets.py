@@ -11,7 +11,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.share.progress import Place, end_errors, has_lag, progress, read_summaries
 from kafka_compat.handlers.authorization import Denied, allows
 from kafka_compat.handlers.feature_gates import require_level
-from kafka_compat.long_work import Turn
+from kafka_compat.long_work import Turn, batched
 from kafka_compat.metadata.features import SHARE_VERSION
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.messages.describe_share_group_offsets import (
@@ -75,27 +75,28 @@ async def _describe(
         known = metadata.topics.get(topic.topic_name)
         if topic.topic_name in denied:
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            refused.append(_refused(topic.topic_name, topic.partitions, code, _TOPIC_DENIED))
+            refused.append(await _refused(topic.topic_name, topic.partitions, code, _TOPIC_DENIED, turn))
         elif known is None:
-            refused.append(_refused(topic.topic_name, topic.partitions, ErrorCode.NONE, None))
+            refused.append(await _refused(topic.topic_name, topic.partitions, ErrorCode.NONE, None, turn))
         else:
             wanted[known.topic_id] = (topic.topic_name, list(dict.fromkeys(topic.partitions)))
     response.topics = [*(await _progress(ctx, group_id, wanted, turn)), *refused]
     return response
 
 
-def _refused(
-    name: str, partitions: Sequence[int], error: ErrorCode, message: str | None
+async def _refused(
+    name: str, partitions: Sequence[int], error: ErrorCode, message: str | None, turn: Turn
 ) -> DescribeShareGroupOffsetsResponseTopic:
-    return DescribeShareGroupOffsetsResponseTopic(
-        topic_name=name,
-        partitions=[
+    refused = DescribeShareGroupOffsetsResponseTopic(topic_name=name)
+    for some in batched(partitions):
+        refused.partitions += [
             DescribeShareGroupOffsetsResponsePartition(
                 partition_index=each, start_offset=-1, error_code=error, error_message=message
             )
-            for each in partitions
-        ],
-    )
+            for each in some
+        ]
+        await turn.pause_if_due()
+    return refused
 
 
 async def _progress(

@@ -626,7 +626,7 @@ _ATTACKS = (
     Attack("WriteShareGroupState with 500,000 adjacent batches", _writes_batches(500_000, 1)),
     Attack("WriteShareGroupState with 500,000 separate batches", _writes_batches(500_000, 2)),
     Attack(
-        "WriteShareGroupState with 20,000 batches, 20 times", _writes_batches(20_000, 2, 20), everyday=True
+        "WriteShareGroupState with 10,000 batches, 20 times", _writes_batches(10_000, 2, 20), everyday=True
     ),
     _acknowledges(
         "ShareAcknowledge with 1,000,000 batches",

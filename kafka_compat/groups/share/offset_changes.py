@@ -12,7 +12,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer.consumer_group import STORE_FAILURES, MembersStored
 from kafka_compat.groups.share.partition_states import PartitionStates, TopicPartitions, combined
 from kafka_compat.groups.share.share_group import InitializeStates, ShareGroup
-from kafka_compat.long_work import Steps
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 if TYPE_CHECKING:
@@ -105,10 +105,13 @@ class OffsetChanges:
             yield None
             topic_id = group.common.topics.topic_id(topic.name)
             count = group.common.partition_counts([topic.name]).get(topic_id or ZERO_UUID, 0)
-            errors = [
-                (each, ErrorCode.NONE if each < count else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                for each, _ in topic.offsets
-            ]
+            errors: list[tuple[int, ErrorCode]] = []
+            for some in batched(topic.offsets):
+                errors += [
+                    (each, ErrorCode.NONE if each < count else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                    for each, _ in some
+                ]
+                yield None
             altered.append(AlteredTopic(topic.name, topic_id or ZERO_UUID, errors))
             if topic_id is not None:
                 known = {each: offset for each, offset in topic.offsets if each < count}
