@@ -198,18 +198,30 @@ class SharePartition:
         (INVALID_RECORD_STATE) or not in flight (INVALID_REQUEST). Renewals take effect at once.
         """
         write = self._new_write()
+        changed: dict[InFlightBatch, None] = {}
+        code = ErrorCode.NONE
         for acknowledgement in acknowledgements:
             if acknowledgement.last < self.start_offset:
                 continue
-            code = self._acknowledge(member, acknowledgement, now_ms, write)
+            code = self._acknowledge(member, acknowledgement, now_ms, write, changed)
             if code != ErrorCode.NONE:
                 self._roll_back(write.changes, now_ms)
-                return code
-        return self._sealed(write)
+                break
+        for batch in changed:
+            batch.compact()
+        return self._sealed(write) if code == ErrorCode.NONE else code
 
     def _acknowledge(
-        self, member: str, acknowledgement: Acknowledgement, now_ms: int, write: Write
+        self,
+        member: str,
+        acknowledgement: Acknowledgement,
+        now_ms: int,
+        write: Write,
+        changed: dict[InFlightBatch, None],
     ) -> ErrorCode:
+        """Apply one acknowledgement. The runs of `changed` batches remain to be joined: doing this for each
+        acknowledgement of a single offset would take long.
+        """
         first, last, types = acknowledgement
         at = self.floor(first)
         if at < 0 and first < self.start_offset <= last:
@@ -225,6 +237,7 @@ class SharePartition:
             if batch.last < from_offset:
                 continue
             low, high = max(batch.first, from_offset), min(batch.last, last)
+            changed[batch] = None
             for run in batch.within(low, high):
                 if run.state != ACQUIRED or run.pending is not None or run.member != member:
                     return ErrorCode.INVALID_RECORD_STATE
@@ -238,7 +251,6 @@ class SharePartition:
                         run.deadline_ms = now_ms + self.limits.lock_duration_ms
                     else:
                         self._change(run, STATE_AFTER[kind], write, kind == REJECT)
-            batch.compact()
         return ErrorCode.NONE
 
     def release_acquired(self, member: str) -> Write:
@@ -302,19 +314,24 @@ class SharePartition:
         if not is_stored and write.changes:
             self._roll_back(write.changes, now_ms)
             return self.may_be_available
+        changed: dict[InFlightBatch, None] = {}
         for change in write.changes:
             for batch in self._holding(change.first, change.last):
+                changed[batch] = None
                 for run in batch.within(change.first, change.last):
                     if run.pending is change.transition:
                         run.commit()
                         if run.state == AVAILABLE:
                             self.may_be_available = True
-                batch.compact()
+        for batch in changed:
+            batch.compact()
         return self.advance() or self.may_be_available
 
     def _roll_back(self, changes: Sequence[Change], now_ms: int) -> None:
+        changed: dict[InFlightBatch, None] = {}
         for change in changes:
             for batch in self._holding(change.first, change.last):
+                changed[batch] = None
                 for run in list(batch.within(change.first, change.last)):
                     if run.pending is not change.transition:
                         continue
@@ -324,7 +341,8 @@ class SharePartition:
                         self._archive_before_start(batch, run)
                     if is_terminal(change.state) and not is_terminal(run.state):
                         self.delivery_complete_count -= self.count_from_start(run.first, run.last)
-                batch.compact()
+        for batch in changed:
+            batch.compact()
 
     def _archive_before_start(self, batch: InFlightBatch, run: Run) -> None:
         """Archive released records whose log has been deleted: they must not be fetched again."""
@@ -354,7 +372,7 @@ class SharePartition:
                     run.archive()
                     write.batches.append(StateBatch(run.first, run.last, ARCHIVED, run.delivery_count))
                     self.delivery_complete_count += self.count_from_start(run.first, run.last)
-            batch.compact()
+            batch.compact_within(letters.first, letters.last)
         return self._sealed(write)
 
     # --- time

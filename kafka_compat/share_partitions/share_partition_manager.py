@@ -75,7 +75,7 @@ class SharePartitionManager:
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._of_group: dict[str, dict[SharePartitionKey, LedSharePartition]] = {}
         self._of_partition: dict[tuple[str, int], dict[SharePartitionKey, LedSharePartition]] = {}
-        self._jobs: deque[Callable[[], None]] = deque()
+        self._jobs: deque[Callable[[], Steps[None] | None]] = deque()
         self._is_working = False
 
     def __iter__(self) -> Iterator[LedSharePartition]:
@@ -225,15 +225,18 @@ class SharePartitionManager:
 
     def release(self, session: ShareSession) -> None:
         """Release all records that the member of an ended session has acquired."""
-        key = session.key
-        for each in session.partitions:
+        self.in_turn(partial(self._releasing, session.key, list(session.partitions)))
+
+    def _releasing(self, key: SessionKey, partitions: Sequence[TopicIdPartition]) -> Steps[None]:
+        for each in partitions:
             led = self._led.get(SharePartitionKey(key.group_id, each.topic_id, each.partition))
             if led is not None:
-                self.in_turn(partial(led.release, key.member_id))
+                led.release(key.member_id)
+            yield None
 
     # --- work of many share-partitions
 
-    def in_turn(self, job: Callable[[], None]) -> None:
+    def in_turn(self, job: Callable[[], Steps[None] | None]) -> None:
         self._jobs.append(job)
         if not self._is_working:
             self._is_working = True
@@ -242,7 +245,9 @@ class SharePartitionManager:
     def _work(self) -> Steps[None]:
         try:
             while self._jobs:
-                self._jobs.popleft()()
+                steps = self._jobs.popleft()()
+                if steps is not None:
+                    yield from steps
                 yield None
         finally:
             self._is_working = False

@@ -73,9 +73,9 @@ class DeadLetterGroup:
             found[each["partition"][1]] = each["acquired"]
         return found
 
-    def acquire(self, count: int = 1) -> Plain:
+    def acquire(self, count: int = 1) -> dict[int, list[tuple[int, int, int]]]:
         """Open a session, and return what it acquires as soon as `count` partitions have records."""
-        found: Plain = {}
+        found: dict[int, list[tuple[int, int, int]]] = {}
 
         def has_acquired() -> bool:
             for number, acquired in self.fetch(0, {}).items():
