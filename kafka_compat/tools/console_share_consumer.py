@@ -41,10 +41,6 @@ def run(arguments: list[str]) -> int:
     options = _options(arguments)
     settings = _settings(options)
     formatter = formatter_of(options)
-    timeout_ms = options.integer("timeout-ms")
-    timeout_s = _FOR_EVER_S if timeout_ms is None or timeout_ms < 0 else timeout_ms / 1000
-    max_messages = options.integer("max-messages")
-    limit = -1 if max_messages is None else max_messages
     how = Acknowledgement.ACCEPT
     if options.has("reject"):
         how = Acknowledgement.REJECT
@@ -52,6 +48,10 @@ def run(arguments: list[str]) -> int:
         how = Acknowledgement.RELEASE
     cluster: Cluster | None = None
     try:
+        timeout_ms = options.integer("timeout-ms")
+        timeout_s = _FOR_EVER_S if timeout_ms is None or timeout_ms < 0 else timeout_ms / 1000
+        max_messages = options.integer("max-messages")
+        limit = -1 if max_messages is None else max_messages
         _check(settings)
         cluster = consuming(options.given("bootstrap-server"), settings)
         consumer = ShareConsumer(cluster, parsed(share_settings, settings), options.given("topic"))

@@ -36,8 +36,8 @@ _MISSING: Final = "-"
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command and return its exit code."""
-    options = Options.or_usage("share-groups", arguments)
+    """Run the command and return its exit code. Raises Failure if a flag is invalid."""
+    options = Options("share-groups", arguments)
     _check(options)
     cluster: Cluster | None = None
     try:
@@ -87,7 +87,8 @@ def _print_error(message: str, options: Options) -> None:
 def _check(options: Options) -> None:
     for name, actions in _ONLY_WITH.items():
         if options.has(name) and not any(map(options.has, actions)) and not options.has("help"):
-            options.usage_error(f"Option(s) [{name}] are unavailable given other options on the command line")
+            text = f"Option(s) [{name}] are unavailable given other options on the command line"
+            raise Failure("joptsimple.UnavailableOptionException", text)
     options.exit_for_help()
     options.require("bootstrap-server")
     if options.has("describe"):
@@ -432,11 +433,13 @@ def reset_offsets(cluster: Cluster, options: Options) -> None:
         found = share_offsets(cluster, group_id)
         return {place: -1 if one is None else one.start_offset for place, one in found.items()}
 
-    offsets = Planner(cluster, options, group_id, current).offsets()
+    planned = Planner(cluster, options, group_id, current).offsets()
+    # With --to-current, partitions that were never fetched keep having no start offset.
+    offsets = {place: offset for place, offset in planned.items() if offset >= 0}
     if options.has("execute"):
         failed = alter_share_offsets(cluster, group_id, offsets)
         for code, message in failed.values():
-            listed = ", ".join(show.name_of(place) for place in failed)
+            listed = ", ".join(map(show.name_of, sorted(failed)))
             text = f"The offsets of these partitions were not altered: [{listed}]"
             raise failure_of(code, f"{message} {text}" if message else text)
     print_plan({group_id: offsets} if offsets else {}, options)

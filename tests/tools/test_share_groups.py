@@ -29,9 +29,10 @@ SETTINGS = {
 }
 HEARTBEAT_S = 5.0
 VARIABLE = {
-    # Internal errors of consumers, and notes about settings.
-    r"WARN \[ShareConsumer ": None,
+    # Messages of the parts of Kafka's consumer.
+    r"(WARN|ERROR) \[ShareConsumer ": None,
     r"^\d\.\d\.\d$": "VERSION",
+    r"\.? \(org\.apache\.kafka\.tools\.(GroupOffsetsResetter|OffsetsUtils)\)": "",
     r" +": " ",
 }
 STATES = {
