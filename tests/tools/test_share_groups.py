@@ -4,6 +4,7 @@ output as Kafka's.
 
 from __future__ import annotations
 
+import shutil
 import struct
 import threading
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from tests.support import campaign
 from tests.support.java_tools import JavaTools
 from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.process import wait_until
-from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
+from tests.support.servers import GenuineKafka, KafkaCompatBroker
 from tests.tools.compare import Comparison, table
 
 SETTINGS = {
@@ -28,16 +29,13 @@ SETTINGS = {
     "share.coordinator.state.topic.min.isr": "1",
 }
 HEARTBEAT_S = 5.0
+Broker = KafkaCompatBroker | GenuineKafka
 VARIABLE = {
     # Messages of the parts of Kafka's consumer.
     r"(WARN|ERROR) \[ShareConsumer ": None,
     r"^\d\.\d\.\d$": "VERSION",
     r"\.? \(org\.apache\.kafka\.tools\.(GroupOffsetsResetter|OffsetsUtils)\)": "",
     r" +": " ",
-}
-STATES = {
-    r'"(?:member|memberId|clientId)":"[^"]*"': "MEMBER",
-    r'"(create|write)Timestamp":\d+': "TIME",
 }
 
 
@@ -68,7 +66,9 @@ class Groups:
 
     def _stay(self) -> None:
         while not self._ended.wait(HEARTBEAT_S):
-            self._live.heartbeat({"member_id": "member", "member_epoch": self._live.describe()["group_epoch"]})
+            self._live.heartbeat(
+                {"member_id": "member", "member_epoch": self._live.describe()["group_epoch"]}
+            )
 
     def close(self) -> None:
         self._ended.set()
@@ -85,8 +85,8 @@ def _joined(address: str, group_id: str) -> ShareSide:
     return group
 
 
-def _started(kind: str, directory: Path) -> Server:
-    server: Server = (
+def _started(kind: str, directory: Path) -> Broker:
+    server = (
         KafkaCompatBroker(directory, SETTINGS)
         if kind == "ours"
         else GenuineKafka(directory, SETTINGS, version=NEWEST_VERSION, mode="kraft")
@@ -103,7 +103,7 @@ def tools() -> Iterator[JavaTools]:
 
 
 @pytest.fixture(scope="module", params=["ours", "genuine"][: campaign.rounds(1, 2)])
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     running = _started(request.param, tmp_path_factory.mktemp(request.param))
     groups = Groups(running.address)
     yield running
@@ -122,7 +122,19 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["share-groups", "console-share-consumer"])
 def test_commands_print_the_same_output_as_kafka(
-    server: Server, tools: JavaTools, files: str, name: str
+    server: Broker, tools: JavaTools, files: str, name: str
 ) -> None:
     found = Comparison(tools, server.address, files).differences(table(name), VARIABLE)
+    assert not found, "\n".join(found)
+
+
+def test_records_of_share_groups_are_dumped_as_by_kafka(
+    server: Broker, tools: JavaTools, tmp_path: Path
+) -> None:
+    """Copies are compared, because members write to the logs."""
+    for name, topic in (("offsets", "__consumer_offsets"), ("states", "__share_group_state")):
+        (tmp_path / name).mkdir()
+        file = f"{0:020}.log"
+        shutil.copy(server.log_dir / f"{topic}-0" / file, tmp_path / name / file)
+    found = Comparison(tools, server.address, str(tmp_path)).differences(table("dump-share-groups"))
     assert not found, "\n".join(found)
