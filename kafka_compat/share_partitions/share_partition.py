@@ -372,7 +372,7 @@ class SharePartition:
                     run.archive()
                     write.batches.append(StateBatch(run.first, run.last, ARCHIVED, run.delivery_count))
                     self.delivery_complete_count += self.count_from_start(run.first, run.last)
-            batch.compact_within(letters.first, letters.last)
+            batch.compact_within(ranges[0][0], ranges[-1][1])
         return self._sealed(write)
 
     # --- time
