@@ -224,27 +224,29 @@ class Group:
             message = f"Group {self.group_id} is not a share group."
             self._outbox.respond(waiter, ShareHeartbeatResult(ErrorCode.GROUP_ID_NOT_FOUND, message))
 
-    def alter_share_offsets(self, topics: Sequence[NewOffsets], waiter: Waiter, now: Now) -> Output:
-        """Process an AlterShareGroupOffsets request, which may create the group."""
-        out = self._outbox.begin()
+    def alter_share_offsets(self, topics: Sequence[NewOffsets], waiter: Waiter, now: Now) -> Steps[Output]:
+        """Process an AlterShareGroupOffsets request, which may create the group, in steps."""
+        return self._in_steps(self._alter_share_offsets(topics, waiter, now))
+
+    def _alter_share_offsets(self, topics: Sequence[NewOffsets], waiter: Waiter, now: Now) -> Steps[None]:
         if self.type is GroupType.SHARE or self.is_unused:
-            self._offset_changes.alter(topics, waiter, now)
-            if out.write is None:
+            yield from self._offset_changes.alter(topics, waiter, now)
+            if self._outbox.output.write is None:
                 self._die_if_unused()
         else:
             message = f"Group {self.group_id} is not a share group."
             self._outbox.respond(waiter, OffsetsResult(ErrorCode.GROUP_ID_NOT_FOUND, message))
-        return out
 
-    def delete_share_offsets(self, names: Sequence[str], waiter: Waiter, now: Now) -> Output:
-        """Process a DeleteShareGroupOffsets request."""
-        out = self._outbox.begin()
+    def delete_share_offsets(self, names: Sequence[str], waiter: Waiter, now: Now) -> Steps[Output]:
+        """Process a DeleteShareGroupOffsets request, in steps."""
+        return self._in_steps(self._delete_share_offsets(names, waiter, now))
+
+    def _delete_share_offsets(self, names: Sequence[str], waiter: Waiter, now: Now) -> Steps[None]:
         if self.type is GroupType.SHARE:
-            self._offset_changes.delete(names, waiter, now)
+            yield from self._offset_changes.delete(names, waiter, now)
         else:
             message = f"Group {self.group_id} is not a share group."
             self._outbox.respond(waiter, OffsetsResult(ErrorCode.GROUP_ID_NOT_FOUND, message))
-        return out
 
     def states_initialized(
         self,

@@ -7,7 +7,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.share.offset_changes import AlteredTopic, NewOffsets, OffsetsResult
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.handlers.feature_gates import require_level
-from kafka_compat.long_work import Steps
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.metadata.features import SHARE_VERSION
 from kafka_compat.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -45,13 +45,18 @@ def alter_share_group_offsets(
                 )
             )
         else:
-            offsets = [(each.partition_index, each.start_offset) for each in topic.partitions]
+            offsets: list[tuple[int, int]] = []
+            for some in batched(topic.partitions):
+                offsets += [(each.partition_index, each.start_offset) for each in some]
+                yield None
             topics.append(NewOffsets(topic.topic_name, offsets))
     if request.topics and not topics:
         return AlterShareGroupOffsetsResponse(responses=refused)
     deferred = Deferred()
     ctx.services.groups.share.alter_offsets(
-        request.group_id, topics, lambda result: deferred.complete(_response(result, refused))
+        request.group_id,
+        topics,
+        lambda result: ctx.long_work.start(_response(result, refused), deferred.complete),
     )
     return deferred
 
@@ -64,20 +69,22 @@ def _partition(partition: int, error: ErrorCode) -> AlterShareGroupOffsetsRespon
 
 def _response(
     result: OffsetsResult, refused: list[AlterShareGroupOffsetsResponseTopic]
-) -> AlterShareGroupOffsetsResponse:
+) -> Steps[AlterShareGroupOffsetsResponse]:
+    responses = refused
+    for topic in result.topics:
+        yield None
+        if isinstance(topic, AlteredTopic):
+            partitions: list[AlterShareGroupOffsetsResponsePartition] = []
+            for some in batched(topic.partitions):
+                partitions += [_partition(*each) for each in some]
+                yield None
+            responses.append(
+                AlterShareGroupOffsetsResponseTopic(
+                    topic_name=topic.name, topic_id=topic.topic_id, partitions=partitions
+                )
+            )
     return AlterShareGroupOffsetsResponse(
         error_code=result.error,
         error_message=readable(result.message or _MESSAGES.get(result.error)),
-        responses=[
-            *refused,
-            *(
-                AlterShareGroupOffsetsResponseTopic(
-                    topic_name=topic.name,
-                    topic_id=topic.topic_id,
-                    partitions=[_partition(*each) for each in topic.partitions],
-                )
-                for topic in result.topics
-                if isinstance(topic, AlteredTopic)
-            ),
-        ],
+        responses=responses,
     )

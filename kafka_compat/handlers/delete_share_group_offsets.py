@@ -48,28 +48,30 @@ def delete_share_group_offsets(
         return DeleteShareGroupOffsetsResponse(responses=refused)
     deferred = Deferred()
     ctx.services.groups.share.delete_offsets(
-        request.group_id, names, lambda result: deferred.complete(_response(result, refused))
+        request.group_id,
+        names,
+        lambda result: ctx.long_work.start(_response(result, refused), deferred.complete),
     )
     return deferred
 
 
 def _response(
     result: OffsetsResult, refused: list[DeleteShareGroupOffsetsResponseTopic]
-) -> DeleteShareGroupOffsetsResponse:
-    return DeleteShareGroupOffsetsResponse(
-        error_code=result.error,
-        error_message=readable(result.message or _MESSAGES.get(result.error)),
-        responses=[
-            *refused,
-            *(
+) -> Steps[DeleteShareGroupOffsetsResponse]:
+    responses = refused
+    for topic in result.topics:
+        yield None
+        if isinstance(topic, DeletedTopic):
+            responses.append(
                 DeleteShareGroupOffsetsResponseTopic(
                     topic_name=topic.name,
                     topic_id=topic.topic_id,
                     error_code=topic.error,
                     error_message=topic.message or _MESSAGES.get(topic.error),
                 )
-                for topic in result.topics
-                if isinstance(topic, DeletedTopic)
-            ),
-        ],
+            )
+    return DeleteShareGroupOffsetsResponse(
+        error_code=result.error,
+        error_message=readable(result.message or _MESSAGES.get(result.error)),
+        responses=responses,
     )

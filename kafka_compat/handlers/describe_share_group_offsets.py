@@ -11,6 +11,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.share.progress import Place, end_errors, has_lag, progress, read_summaries
 from kafka_compat.handlers.authorization import Denied, allows
 from kafka_compat.handlers.feature_gates import require_level
+from kafka_compat.long_work import Turn, batched
 from kafka_compat.metadata.features import SHARE_VERSION
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.messages.describe_share_group_offsets import (
@@ -39,12 +40,16 @@ async def describe_share_group_offsets(
     ctx: RequestContext, request: DescribeShareGroupOffsetsRequest
 ) -> DescribeShareGroupOffsetsResponse:
     require_level(ctx, SHARE_VERSION)
-    groups = [await _describe(ctx, group) for group in request.groups]
+    turn = await ctx.long_work.begin()
+    groups = []
+    for group in request.groups:
+        groups.append(await _describe(ctx, group, turn))
+        await turn.pause_if_due()
     return DescribeShareGroupOffsetsResponse(groups=groups)
 
 
 async def _describe(
-    ctx: RequestContext, group: DescribeShareGroupOffsetsRequestGroup
+    ctx: RequestContext, group: DescribeShareGroupOffsetsRequestGroup, turn: Turn
 ) -> DescribeShareGroupOffsetsResponseGroup:
     group_id = group.group_id
     response = DescribeShareGroupOffsetsResponseGroup(group_id=group_id)
@@ -66,48 +71,52 @@ async def _describe(
             if name is not None and name not in denied:
                 wanted[topic_id] = (name, sorted(partitions))
     for topic in group.topics or ():
+        await turn.pause_if_due()
         known = metadata.topics.get(topic.topic_name)
         if topic.topic_name in denied:
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            refused.append(_refused(topic.topic_name, topic.partitions, code, _TOPIC_DENIED))
+            refused.append(await _refused(topic.topic_name, topic.partitions, code, _TOPIC_DENIED, turn))
         elif known is None:
-            refused.append(_refused(topic.topic_name, topic.partitions, ErrorCode.NONE, None))
+            refused.append(await _refused(topic.topic_name, topic.partitions, ErrorCode.NONE, None, turn))
         else:
             wanted[known.topic_id] = (topic.topic_name, list(dict.fromkeys(topic.partitions)))
-    response.topics = [*(await _progress(ctx, group_id, wanted)), *refused]
+    response.topics = [*(await _progress(ctx, group_id, wanted, turn)), *refused]
     return response
 
 
-def _refused(
-    name: str, partitions: Sequence[int], error: ErrorCode, message: str | None
+async def _refused(
+    name: str, partitions: Sequence[int], error: ErrorCode, message: str | None, turn: Turn
 ) -> DescribeShareGroupOffsetsResponseTopic:
-    return DescribeShareGroupOffsetsResponseTopic(
-        topic_name=name,
-        partitions=[
+    refused = DescribeShareGroupOffsetsResponseTopic(topic_name=name)
+    for some in batched(partitions):
+        refused.partitions += [
             DescribeShareGroupOffsetsResponsePartition(
                 partition_index=each, start_offset=-1, error_code=error, error_message=message
             )
-            for each in partitions
-        ],
-    )
+            for each in some
+        ]
+        await turn.pause_if_due()
+    return refused
 
 
 async def _progress(
-    ctx: RequestContext, group_id: str, wanted: "dict[UUID, tuple[str, Sequence[int]]]"
+    ctx: RequestContext, group_id: str, wanted: "dict[UUID, tuple[str, Sequence[int]]]", turn: Turn
 ) -> Topics:
     """Return the start offsets and the lags of share-partitions."""
     keys = [(topic_id, each) for topic_id, (_, partitions) in wanted.items() for each in partitions]
-    summaries = await read_summaries(ctx.services.groups.share.persister, group_id, keys)
+    summaries = await read_summaries(ctx.services.groups.share.persister, group_id, keys, turn.pause_if_due)
     places = [
         (wanted[topic_id][0], partition)
         for (topic_id, partition), found in summaries.items()
         if has_lag(*found)
     ]
-    ends = end_errors(places, await _end_offsets(ctx, places))
+    await turn.pause_if_due()
+    ends = end_errors(places, await _end_offsets(ctx, places, turn))
     topics: Topics = []
     for topic_id, (name, partitions) in wanted.items():
         described = DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id)
         for partition in partitions:
+            await turn.pause_if_due()
             found = progress(*summaries[topic_id, partition], ends.get((name, partition)))
             described.partitions.append(
                 DescribeShareGroupOffsetsResponsePartition(
@@ -123,12 +132,13 @@ async def _progress(
     return topics
 
 
-async def _end_offsets(ctx: RequestContext, places: Sequence[Place]) -> dict[Place, int]:
+async def _end_offsets(ctx: RequestContext, places: Sequence[Place], turn: Turn) -> dict[Place, int]:
     """Return the end offsets of partitions, as far as their leaders respond."""
     services = ctx.services
     ends: dict[Place, int] = {}
     elsewhere: dict[int, dict[Place, int]] = {}
     for place in places:
+        await turn.pause_if_due()
         partition = services.replicas.get(*place)
         if partition is not None and partition.is_leader:
             try:

@@ -45,7 +45,10 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
 
     def done(outcomes: Outcomes) -> None:
         lock_ms = manager.limits(key.group_id).lock_duration_ms
-        deferred.complete(_response(ctx, outcomes, lock_ms))
+        ctx.long_work.start(_response(ctx, outcomes, lock_ms), respond)
+
+    def respond(response: ShareAcknowledgeResponse) -> None:
+        deferred.complete(response)
         if epoch == FINAL_EPOCH:
             manager.end_session(key)
 
@@ -53,20 +56,22 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
     return deferred
 
 
-def _response(ctx: RequestContext, outcomes: Outcomes, lock_ms: int) -> ShareAcknowledgeResponse:
+def _response(ctx: RequestContext, outcomes: Outcomes, lock_ms: int) -> Steps[ShareAcknowledgeResponse]:
     leaders = Leaders(ctx)
     found = []
     for key, (code, message) in outcomes.items():
+        yield None
         data = PartitionData(partition_index=key.partition, error_code=code, error_message=message)
         leader = leaders.of(key, code)
         if leader is not None:
             data.current_leader = leader
         found.append((key, data))
+    topics = yield from grouped(found)
     return ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=lock_ms,
         responses=[
             ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=partitions)
-            for topic_id, partitions in grouped(found).items()
+            for topic_id, partitions in topics.items()
         ],
         node_endpoints=leaders.endpoints,
     )

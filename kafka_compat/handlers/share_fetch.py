@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.api.handler import RequestContext, handler
@@ -21,7 +22,7 @@ from kafka_compat.handlers.share_requests import (
     checked_key,
     grouped,
 )
-from kafka_compat.long_work import Steps
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.protocol.messages.share_fetch import (
     AcquiredRecords,
     PartitionData,
@@ -69,18 +70,28 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> Steps[ShareF
             batches[partition] = wanted.acknowledgement_batches
             has_batches = has_batches or len(wanted.acknowledgement_batches) > 0
             yield None
-    forgotten = [
-        TopicIdPartition(topic.topic_id, number)
-        for topic in request.forgotten_topics_data
-        for number in topic.partitions
-    ]
     epoch = request.share_session_epoch
     try:
-        session = _session(ctx, manager, key, epoch, partitions, forgotten, has_batches)
+        session = _session(ctx, manager, key, epoch, has_batches)
     except KafkaError as error:
         if error.code == ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             return _later(ShareFetchResponse(error_code=error.code), request.max_wait_ms)
         raise
+    if epoch != FINAL_EPOCH:
+        for some in batched(partitions):
+            session.add(some, is_new=epoch != INITIAL_EPOCH)
+            yield None
+    if epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
+        for forgotten in request.forgotten_topics_data:
+            for numbers in batched(forgotten.partitions):
+                session.forget(forgotten.topic_id, numbers)
+                yield None
+    for some in batched(partitions):
+        for partition in some:
+            name = ctx.services.metadata.topic_name(partition.topic_id)
+            if name is not None and partition in session.partitions:
+                session.names.setdefault(partition, name)
+        yield None
     exchange = _Exchange(ctx, manager, key, epoch, session)
     topics = Topics(ctx)
     if has_batches:
@@ -98,22 +109,17 @@ def _session(
     manager: SharePartitionManager,
     key: SessionKey,
     epoch: int,
-    partitions: list[TopicIdPartition],
-    forgotten: list[TopicIdPartition],
     has_batches: bool,
 ) -> ShareSession:
     """Open, continue or find the session. Raises KafkaError if the epoch is invalid."""
     if epoch != INITIAL_EPOCH:
-        session = manager.sessions.advance(key, epoch)
-        if epoch != FINAL_EPOCH:
-            session.update(partitions, forgotten)
-        return session
+        return manager.sessions.advance(key, epoch)
     if has_batches:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     connection = ctx.caller.session
     sessions_max = share_group_limits(ctx.services.config).share_sessions_max
-    session = manager.sessions.open(key, connection, partitions, sessions_max)
-    connection.when_left(("share session", key), lambda: manager.connection_closed(key, connection))
+    session = manager.sessions.open(key, connection, sessions_max)
+    connection.when_left("share sessions", partial(manager.connection_closed, connection, key.group_id))
     return session
 
 
@@ -153,7 +159,7 @@ class _Exchange:
         usable: list[TopicIdPartition] = []
         errors: Results = {}
         for partition in self._session.rotated(self._epoch):
-            code = topics.problem(partition)
+            code = topics.problem(partition, self._session.names.get(partition))
             if code == ErrorCode.NONE:
                 usable.append(partition)
             else:
@@ -171,13 +177,15 @@ class _Exchange:
             min_bytes=min(request.min_bytes, max_bytes),
             max_bytes=max_bytes,
             max_records=request.max_records,
-            batch_size=request.batch_size,
+            batch_size=max(request.batch_size, 1),
             is_exact=request.share_acquire_mode == 1,
             is_committed_only=settings.is_read_committed,
         )
         self.waiting += 1
         if not ctx.has_left:
-            self._fetch = self._manager.fetch(params, usable, errors, self._fetched)
+            self._fetch = yield from self._manager.fetch(params, usable, errors, self._fetched)
+            if ctx.has_left:
+                self._fetch.cancel()
 
     def begun(self) -> Deferred:
         """Return the response, which may be complete."""
@@ -200,11 +208,14 @@ class _Exchange:
     def _part_done(self) -> None:
         self.waiting -= 1
         if not self.waiting:
-            self._deferred.complete(self._response())
-            if self._epoch == FINAL_EPOCH:
-                self._manager.end_session(self._key)
+            self._ctx.long_work.start(self._response(), self._respond)
 
-    def _response(self) -> ShareFetchResponse:
+    def _respond(self, response: ShareFetchResponse) -> None:
+        self._deferred.complete(response)
+        if self._epoch == FINAL_EPOCH:
+            self._manager.end_session(self._key)
+
+    def _response(self) -> Steps[ShareFetchResponse]:
         is_first = self._epoch in (INITIAL_EPOCH, FINAL_EPOCH)
         if not is_first and self._session.epoch != next_epoch(self._epoch):
             return ShareFetchResponse(error_code=ErrorCode.INVALID_SHARE_SESSION_EPOCH)
@@ -220,20 +231,23 @@ class _Exchange:
         leaders = Leaders(self._ctx)
         found: dict[TopicIdPartition, PartitionData] = {}
         for key, result in self._results.items():
+            yield None
             if is_first or self._session.must_send(key, result.code, result.records is not None):
                 found[key] = _data(key, result, leaders)
         for key, (code, message) in self._outcomes.items():
+            yield None
             data = found.get(key)
             if data is None:
                 data = found[key] = PartitionData(partition_index=key.partition, records=NO_RECORDS)
             data.acknowledge_error_code = code
             data.acknowledge_error_message = message
+        responses = []
+        for topic_id, partitions in (yield from grouped(found.items())).items():
+            responses.append(ShareFetchableTopicResponse(topic_id=topic_id, partitions=partitions))
+            yield None
         return ShareFetchResponse(
             acquisition_lock_timeout_ms=self._manager.limits(self._key.group_id).lock_duration_ms,
-            responses=[
-                ShareFetchableTopicResponse(topic_id=topic_id, partitions=partitions)
-                for topic_id, partitions in grouped(list(found.items())).items()
-            ],
+            responses=responses,
             node_endpoints=leaders.endpoints,
         )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from operator import ne
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka_compat.api.handler import RequestContext
@@ -14,7 +15,8 @@ from kafka_compat.long_work import Steps
 from kafka_compat.metadata.features import SHARE_VERSION
 from kafka_compat.protocol.messages.share_fetch import AcknowledgementBatch, LeaderIdAndEpoch, NodeEndpoint
 from kafka_compat.security.authorizer import Operation, ResourceType
-from kafka_compat.share_partitions.share_partition import RENEW, Acknowledgement
+from kafka_compat.share_coordinator.state_batches import BATCHES_MAX
+from kafka_compat.share_partitions.changes import RENEW, Acknowledgement
 from kafka_compat.share_partitions.share_session import SessionKey, TopicIdPartition
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_WITH_RENEWALS: Final = 2
 _MEMBER_ID_LENGTH_MAX: Final = 36
+_TYPES_AT_ONCE: Final = 20_000
+"""Number of acknowledgement types that are checked in one step."""
 
 Requested = TypeVar("Requested")
 Outcome = tuple[ErrorCode, str | None]
@@ -52,9 +56,9 @@ class Topics:
         self._metadata = ctx.services.metadata
         self._denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
 
-    def problem(self, partition: TopicIdPartition) -> ErrorCode:
-        """Return why a partition cannot be used, or NONE."""
-        name = self._metadata.topic_name(partition.topic_id)
+    def problem(self, partition: TopicIdPartition, known_name: str | None = None) -> ErrorCode:
+        """Return why a partition cannot be used, or NONE. `known_name` is the former name of its topic."""
+        name = self._metadata.topic_name(partition.topic_id) or known_name
         if name is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
         if name in self._denied:
@@ -88,8 +92,9 @@ def acknowledge(
 
     for partition, acknowledged in batches.items():
         code = topics.problem(partition)
-        if code != ErrorCode.UNKNOWN_TOPIC_ID and not _are_valid(acknowledged, has_renewals, is_renew_ack):
-            code = ErrorCode.INVALID_REQUEST
+        if code != ErrorCode.UNKNOWN_TOPIC_ID and acknowledged:
+            invalid = yield from _problem_of(acknowledged, has_renewals, is_renew_ack)
+            code = invalid if invalid == ErrorCode.INVALID_REQUEST else code or invalid
         if code != ErrorCode.NONE:
             outcomes[partition] = (code, None)
         elif acknowledged:
@@ -107,19 +112,27 @@ def acknowledge(
     completed(None, ErrorCode.NONE)
 
 
-def _are_valid(batches: Sequence[AcknowledgementBatch], has_renewals: bool, is_renew_ack: bool) -> bool:
+def _problem_of(
+    batches: Sequence[AcknowledgementBatch], has_renewals: bool, is_renew_ack: bool
+) -> Steps[ErrorCode]:
+    """Return why the acknowledgements of a partition are invalid, or NONE."""
     type_max = RENEW if has_renewals else RENEW - 1
     end = -1
+    ranges = 0
     for batch in batches:
         types = batch.acknowledge_types
         if batch.first_offset > batch.last_offset or batch.first_offset < end or not types:
-            return False
+            return ErrorCode.INVALID_REQUEST
         if len(types) > 1 and len(types) != batch.last_offset - batch.first_offset + 1:
-            return False
-        if min(types) < 0 or max(types) > type_max or (RENEW in types and not is_renew_ack):
-            return False
+            return ErrorCode.INVALID_REQUEST
+        for first in range(0, len(types), _TYPES_AT_ONCE):
+            some = types[first : first + _TYPES_AT_ONCE]
+            if min(some) < 0 or max(some) > type_max or (RENEW in some and not is_renew_ack):
+                return ErrorCode.INVALID_REQUEST
+            ranges += 1 + sum(map(ne, some, some[1:]))
+            yield None
         end = batch.last_offset
-    return True
+    return ErrorCode.NONE if ranges <= BATCHES_MAX else ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class Leaders:
@@ -166,10 +179,11 @@ def _message_of(code: ErrorCode) -> str | None:
 
 
 def grouped(
-    items: Sequence[tuple[TopicIdPartition, Requested]],
-) -> dict[UUID, list[Requested]]:
+    items: Iterable[tuple[TopicIdPartition, Requested]],
+) -> Steps[dict[UUID, list[Requested]]]:
     """Group the partitions of a response by topic, in order."""
     topics: dict[UUID, list[Requested]] = {}
     for key, each in items:
         topics.setdefault(key.topic_id, []).append(each)
+        yield None
     return topics

@@ -3,7 +3,7 @@ DeleteShareGroupState and ReadShareGroupStateSummary (KIP-932). Brokers send the
 """
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.api.handler import RequestContext
 from kafka_compat.deferred import Deferred
@@ -15,14 +15,20 @@ from kafka_compat.groups.consumer.java_order import (
     uuid_order,
 )
 from kafka_compat.handlers.authorization import cluster_allows
-from kafka_compat.long_work import Steps
+from kafka_compat.long_work import Steps, sorted_in_steps
+from kafka_compat.protocol.messages.write_share_group_state import PartitionData
 from kafka_compat.security.authorizer import Operation
-from kafka_compat.share_coordinator.messages import StateApi
+from kafka_compat.share_coordinator.messages import StateApi, large_write
 from kafka_compat.share_coordinator.operations import Result, rejected
 from kafka_compat.share_coordinator.persister import SharePartitionKey
 
 if TYPE_CHECKING:
     from uuid import UUID
+
+_ORDERED_MAX: Final = 10_000
+"""Number of partitions of a topic up to which they are returned in Kafka's order."""
+_BATCHES_AT_ONCE: Final = 1_000
+"""Number of batches in a write up to which they are not combined in steps."""
 
 
 def process(ctx: RequestContext, request: Any, api: StateApi) -> Steps[Any]:
@@ -38,10 +44,19 @@ def process(ctx: RequestContext, request: Any, api: StateApi) -> Steps[Any]:
         for part in topic.partitions:
             key = SharePartitionKey(request.group_id, topic.topic_id, part.partition)
             pending.count += 1
-            coordinator.process(key, api.operation(part), partial(pending.settle, key, pending.count))
+            settle = partial(pending.settle, key, pending.count)
+            operation = api.operation(part) if not _is_large(part) else (yield from large_write(part))
+            if operation is None:
+                settle(rejected(ErrorCode.UNKNOWN_SERVER_ERROR))
+            else:
+                coordinator.process(key, operation, settle)
             yield None
     pending.all_sent()
     return pending.deferred
+
+
+def _is_large(part: Any) -> bool:
+    return isinstance(part, PartitionData) and len(part.state_batches) > _BATCHES_AT_ONCE
 
 
 class _Pending:
@@ -84,14 +99,17 @@ def _response(results: dict[SharePartitionKey, tuple[int, Result]], api: StateAp
     for topic_id in uuid_order(list(topics)):
         found = topics[topic_id]
         topic = api.topic_result(topic_id=topic_id)
-        for partition in _partition_order(list(found)):
+        for partition in (yield from _partition_order(list(found))):
             topic.partitions.append(api.partition_result(partition, found[partition]))
             yield None
         response.results.append(topic)
     return response
 
 
-def _partition_order(partitions: list[int]) -> list[int]:
+def _partition_order(partitions: list[int]) -> Steps[list[int]]:
+    if len(partitions) > _ORDERED_MAX:
+        # No broker sends such a request.
+        return (yield from sorted_in_steps(partitions))
     if min(partitions) >= 0:
         return int_order(partitions, DEFAULT_CAPACITY)
     table = HashTable(DEFAULT_CAPACITY)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from kafka_compat.errors import ErrorCode, known_code
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import delete_share_group_state as delete
 from kafka_compat.protocol.messages import initialize_share_group_state as initialize
@@ -27,6 +28,7 @@ from kafka_compat.share_coordinator.persister import (
     StateSummary,
     StoredState,
 )
+from kafka_compat.share_coordinator.state_batches import BATCHES_MAX, combine_in_steps
 
 
 class StateApi(NamedTuple):
@@ -102,6 +104,20 @@ def _write_operation(part: write.PartitionData) -> Write:
         part.start_offset,
         part.delivery_complete_count,
         _batches(part.state_batches),
+    )
+
+
+def large_write(part: write.PartitionData) -> Steps[Write | None]:
+    """Return a write of very many batches, or None if they are too many."""
+    batches: list[StateBatch] = []
+    for some in batched(part.state_batches):
+        batches += _batches(some)
+        yield None
+    combined = yield from combine_in_steps(batches)
+    if len(combined) > BATCHES_MAX:
+        return None
+    return Write(
+        part.state_epoch, part.leader_epoch, part.start_offset, part.delivery_complete_count, combined
     )
 
 

@@ -11,7 +11,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.share_coordinator.persister import UNKNOWN_OFFSET, StateBatch
+
+BATCHES_MAX = 10_000
+"""Maximum number of batches in a write, after they have been combined: the highest possible limit of records
+in flight. In Kafka, the limit is the size of a record, which is reached with 52,000 batches by default.
+"""
+_AT_ONCE = 1_000
 
 
 def is_valid(batch: StateBatch, start_offset: int) -> bool:
@@ -32,7 +39,36 @@ def combine(
     # Only batches that overlap the new batches, or are their neighbors, can change.
     low = bisect_left(cut, added[0].first_offset - 1, key=_last_offset)
     high = bisect_right(cut, max(map(_last_offset, added)) + 1, key=_first_offset)
-    return (*cut[:low], *_merged(sorted([*cut[low:high], *added])), *cut[high:])
+    return (*cut[:low], *_merged(sorted({*cut[low:high], *added})), *cut[high:])
+
+
+def combine_in_steps(new: Sequence[StateBatch]) -> Steps[tuple[StateBatch, ...]]:
+    """Combine the many batches of a write with each other. The result has the same effect on any state. At
+    most BATCHES_MAX + 1 batches are returned.
+    """
+    invalid: StateBatch | None = None
+    parts: list[list[StateBatch]] = []
+    for some in batched(new, _AT_ONCE):
+        yield None
+        valid = {each for each in some if each.first_offset <= each.last_offset}
+        if len(valid) < len(some):
+            # If the write is rejected for any of the invalid batches, it is for the one that ends last.
+            refused = max((each for each in some if each not in valid), key=_last_offset)
+            if invalid is None or refused.last_offset > invalid.last_offset:
+                invalid = refused
+        if valid:
+            parts.append(_merged(sorted(valid)))
+    while len(parts) > 1:
+        joined: list[list[StateBatch]] = []
+        for first in range(0, len(parts), 2):
+            yield None
+            found = _merged(sorted({each for part in parts[first : first + 2] for each in part}))
+            joined.append(found)
+            if len(found) > BATCHES_MAX:
+                return tuple(found[: BATCHES_MAX + 1])
+        parts = joined
+    found = parts[0] if parts else []
+    return (*found, invalid) if invalid is not None else tuple(found)
 
 
 def _first_offset(batch: StateBatch) -> int:
@@ -55,15 +91,24 @@ def _cut(batches: Sequence[StateBatch], start_offset: int) -> list[StateBatch]:
 
 def _merged(batches: list[StateBatch]) -> list[StateBatch]:
     """Merge batches, sorted by first offset, by a sweep over their offsets."""
+    if _are_apart(batches):
+        return batches
     merged: list[StateBatch] = []
     covering: list[tuple[int, int, int]] = []
     """The batches that begin at or before `offset`, the one to keep first: negative delivery count, negative
     state, last offset. Batches that have ended are removed when they become the first.
     """
     position, offset = 0, 0
-    while position < len(batches) or covering:
+    count_of_batches = len(batches)
+    while position < count_of_batches or covering:
         if not covering:
-            offset = batches[position].first_offset
+            batch = batches[position]
+            offset = batch.first_offset
+            if position + 1 == count_of_batches or batch.last_offset < batches[position + 1].first_offset:
+                # The batch overlaps no other one.
+                _append(merged, batch)
+                position += 1
+                continue
         while position < len(batches) and batches[position].first_offset <= offset:
             batch = batches[position]
             heappush(covering, (-batch.delivery_count, -batch.delivery_state, batch.last_offset))
@@ -78,6 +123,13 @@ def _merged(batches: list[StateBatch]) -> list[StateBatch]:
         _append(merged, StateBatch(offset, last_offset, -state, -count))
         offset = last_offset + 1
     return merged
+
+
+def _are_apart(batches: list[StateBatch]) -> bool:
+    """Return whether there is an offset between all neighbors, so that nothing can be merged."""
+    firsts = [batch[0] for batch in batches]
+    lasts = [batch[1] for batch in batches]
+    return all(last + 1 < first for last, first in zip(lasts, firsts[1:], strict=False))
 
 
 def _append(merged: list[StateBatch], batch: StateBatch) -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kafka_compat.metadata.topic_overrides import TopicOverrides
     from kafka_compat.replication.partition import Partition
     from kafka_compat.share_coordinator.persister import SharePartitionKey
-    from kafka_compat.share_partitions.share_partition import DeadLetters
+    from kafka_compat.share_partitions.changes import DeadLetters
 
 log = logging.getLogger(__name__)
 

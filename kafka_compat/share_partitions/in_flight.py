@@ -8,7 +8,7 @@ only whole batches are acquired as a whole.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -173,25 +173,29 @@ class InFlightBatch:
         """Return whether [first, last] contains the whole batch."""
         return first <= self.first and self.last <= last
 
+    def _index(self, offset: int) -> int:
+        """Return the index of the first run that ends at or after `offset`."""
+        runs = self.runs
+        return 0 if runs[0].last >= offset else bisect_left(runs, offset, key=_last_of)
+
     def cut(self, first: int, last: int) -> list[Run]:
         """Return the runs within [first, last]. Runs that extend beyond it are divided. The batch must be
         split, or lie within [first, last].
         """
         found: list[Run] = []
         runs = self.runs
-        at = 0
+        at = self._index(first)
         while at < len(runs):
             run = runs[at]
             if run.first > last:
                 break
-            if run.last >= first:
-                if run.first < first:
-                    runs.insert(at + 1, run._split_at(first))
-                    at += 1
-                    run = runs[at]
-                if run.last > last:
-                    runs.insert(at + 1, run._split_at(last + 1))
-                found.append(run)
+            if run.first < first:
+                runs.insert(at + 1, run._split_at(first))
+                at += 1
+                run = runs[at]
+            if run.last > last:
+                runs.insert(at + 1, run._split_at(last + 1))
+            found.append(run)
             at += 1
         return found
 
@@ -221,22 +225,38 @@ class InFlightBatch:
 
     def within(self, first: int, last: int) -> Iterator[Run]:
         """Yield the runs that contain offsets of [first, last], without dividing them."""
-        for run in self.runs:
+        runs = self.runs
+        at = self._index(first)
+        while at < len(runs):
+            run = runs[at]
             if run.first > last:
                 return
-            if run.last >= first:
-                yield run
+            yield run
+            at += 1
 
     def compact(self) -> None:
         """Join adjacent runs with the same state."""
+        if len(self.runs) > 1:
+            self.runs = _joined(self.runs)
+
+    def compact_within(self, first: int, last: int) -> None:
+        """Join the runs of [first, last] that have the same state, also with the runs beside them."""
         runs = self.runs
-        if len(runs) < 2:
-            return
-        joined = [runs[0]]
-        for run in runs[1:]:
-            before = joined[-1]
-            if run._continues(before):
-                before.last = run.last
-            else:
-                joined.append(run)
-        self.runs = joined
+        if len(runs) > 1:
+            begin, end = max(self._index(first) - 1, 0), self._index(last) + 2
+            runs[begin:end] = _joined(runs[begin:end])
+
+
+def _last_of(run: Run) -> int:
+    return run.last
+
+
+def _joined(runs: list[Run]) -> list[Run]:
+    joined = [runs[0]]
+    for run in runs[1:]:
+        before = joined[-1]
+        if run._continues(before):
+            before.last = run.last
+        else:
+            joined.append(run)
+    return joined

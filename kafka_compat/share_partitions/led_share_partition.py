@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.share_coordinator.persister import UNKNOWN_OFFSET
+from kafka_compat.share_partitions.changes import Acknowledgement, DeadLetters, Limits, Write
 from kafka_compat.share_partitions.in_flight import NO_DEADLINE
-from kafka_compat.share_partitions.share_partition import (
-    Acknowledgement,
-    DeadLetters,
-    Limits,
-    SharePartition,
-    Write,
-)
+from kafka_compat.share_partitions.share_partition import SharePartition
 
 if TYPE_CHECKING:
     from kafka_compat.coordinator_runtime.scheduler import Scheduler, TimerHandle

@@ -18,6 +18,7 @@ from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
 from kafka_compat.metadata.features import SHARE_VERSION
 from kafka_compat.share_coordinator.persister import SharePartitionKey
+from kafka_compat.share_partitions.changes import Acknowledgement, Limits
 from kafka_compat.share_partitions.delayed_share_fetch import (
     DelayedShareFetch,
     FetchedPartition,
@@ -25,7 +26,6 @@ from kafka_compat.share_partitions.delayed_share_fetch import (
     ShareFetchParams,
 )
 from kafka_compat.share_partitions.led_share_partition import DeadLetterQueue, Done, LedSharePartition
-from kafka_compat.share_partitions.share_partition import Acknowledgement, Limits
 from kafka_compat.share_partitions.share_session import SessionKey, ShareSession, ShareSessions
 from kafka_compat.storage.errors import StorageError
 
@@ -75,7 +75,7 @@ class SharePartitionManager:
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._of_group: dict[str, dict[SharePartitionKey, LedSharePartition]] = {}
         self._of_partition: dict[tuple[str, int], dict[SharePartitionKey, LedSharePartition]] = {}
-        self._jobs: deque[Callable[[], None]] = deque()
+        self._jobs: deque[Callable[[], Steps[None] | None]] = deque()
         self._is_working = False
 
     def __iter__(self) -> Iterator[LedSharePartition]:
@@ -167,7 +167,7 @@ class SharePartitionManager:
         partitions: Sequence[TopicIdPartition],
         errors: Results,
         done: Callable[[Results], None],
-    ) -> DelayedShareFetch:
+    ) -> Steps[DelayedShareFetch]:
         """Acquire records of these partitions. `errors` are results of other partitions."""
         targets = []
         if params.max_records <= 0 or params.max_bytes <= 0:
@@ -178,6 +178,7 @@ class SharePartitionManager:
                 targets.append((each, led))
             else:
                 errors[each] = FetchedPartition(led)
+            yield None
         fetch = DelayedShareFetch(params, targets, errors, self._long_work, self.scheduler.monotonic_ms, done)
         fetch.start()
         return fetch
@@ -192,12 +193,13 @@ class SharePartitionManager:
         else:
             led.acknowledge(key.member_id, batches, done)
 
-    def connection_closed(self, key: SessionKey, connection: object) -> None:
-        """End the session of a member whose connection has closed."""
-        session = self.sessions.end_of_connection(key, connection)
-        if session is not None:
-            self.release(session)
-        self.in_turn(partial(self._forget_unused, key.group_id))
+    def connection_closed(self, connection: object, group_id: str) -> None:
+        """End the sessions of a closed connection. `group_id` is the group of the session opened last."""
+        keys = self.sessions.of_connection(connection)
+        for key in keys:
+            self.end_session(key)
+        for each in {group_id, *(key.group_id for key in keys)}:
+            self.in_turn(partial(self._forget_unused, each))
 
     def _forget_unused(self, group_id: str) -> None:
         """Forget the share-partitions of a group without sessions. Their states are stored."""
@@ -223,15 +225,18 @@ class SharePartitionManager:
 
     def release(self, session: ShareSession) -> None:
         """Release all records that the member of an ended session has acquired."""
-        key = session.key
-        for each in session.partitions:
+        self.in_turn(partial(self._releasing, session.key, list(session.partitions)))
+
+    def _releasing(self, key: SessionKey, partitions: Sequence[TopicIdPartition]) -> Steps[None]:
+        for each in partitions:
             led = self._led.get(SharePartitionKey(key.group_id, each.topic_id, each.partition))
             if led is not None:
-                self.in_turn(partial(led.release, key.member_id))
+                led.release(key.member_id)
+            yield None
 
     # --- work of many share-partitions
 
-    def in_turn(self, job: Callable[[], None]) -> None:
+    def in_turn(self, job: Callable[[], Steps[None] | None]) -> None:
         self._jobs.append(job)
         if not self._is_working:
             self._is_working = True
@@ -240,7 +245,9 @@ class SharePartitionManager:
     def _work(self) -> Steps[None]:
         try:
             while self._jobs:
-                self._jobs.popleft()()
+                steps = self._jobs.popleft()()
+                if steps is not None:
+                    yield from steps
                 yield None
         finally:
             self._is_working = False

@@ -41,22 +41,29 @@ def next_epoch(epoch: int) -> int:
 
 
 class ShareSession:
-    __slots__ = ("connection", "epoch", "key", "partitions")
+    __slots__ = ("connection", "epoch", "key", "names", "partitions")
 
-    def __init__(self, key: SessionKey, connection: object, partitions: Iterable[TopicIdPartition]) -> None:
+    def __init__(self, key: SessionKey, connection: object) -> None:
         self.key = key
         self.connection = connection
         """The connection that opened the session."""
         self.epoch = next_epoch(INITIAL_EPOCH)
         """The epoch that the next request must contain."""
-        self.partitions = dict.fromkeys(partitions, False)
+        self.partitions: dict[TopicIdPartition, bool] = {}
         """The partitions, in order of addition, and whether the next response must contain them."""
+        self.names: dict[TopicIdPartition, str] = {}
+        """The topic of each partition, for partitions of topics that have been deleted since."""
 
-    def update(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
-        for each in added:
-            self.partitions.setdefault(each, True)
-        for each in forgotten:
-            self.partitions.pop(each, None)
+    def add(self, partitions: Iterable[TopicIdPartition], *, is_new: bool) -> None:
+        """Add partitions, which are new unless the session begins with them."""
+        for each in partitions:
+            self.partitions.setdefault(each, is_new)
+
+    def forget(self, topic_id: UUID, partitions: Iterable[int]) -> None:
+        for each in partitions:
+            partition = TopicIdPartition(topic_id, each)
+            self.partitions.pop(partition, None)
+            self.names.pop(partition, None)
 
     def rotated(self, epoch: int) -> list[TopicIdPartition]:
         """Return the partitions in the order in which a request with this epoch fetches them: each request
@@ -83,6 +90,7 @@ class ShareSessions:
 
     def __init__(self) -> None:
         self._sessions: dict[SessionKey, ShareSession] = {}
+        self._of_connection: dict[object, dict[SessionKey, None]] = {}
         self._members: Counter[str] = Counter()
         """Number of sessions of each group."""
 
@@ -99,19 +107,14 @@ class ShareSessions:
         """Return whether any member of the group has a session."""
         return group_id in self._members
 
-    def open(
-        self,
-        key: SessionKey,
-        connection: object,
-        partitions: Iterable[TopicIdPartition],
-        sessions_max: int,
-    ) -> ShareSession:
+    def open(self, key: SessionKey, connection: object, sessions_max: int) -> ShareSession:
         """Open a session. Raises SHARE_SESSION_LIMIT_REACHED if the broker has `sessions_max` sessions."""
         self.end(key)
         if len(self._sessions) >= sessions_max:
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
-        session = self._sessions[key] = ShareSession(key, connection, partitions)
+        session = self._sessions[key] = ShareSession(key, connection)
         self._members[key.group_id] += 1
+        self._of_connection.setdefault(connection, {})[key] = None
         return session
 
     def advance(self, key: SessionKey, epoch: int) -> ShareSession:
@@ -134,11 +137,12 @@ class ShareSessions:
             self._members[key.group_id] -= 1
             if not self._members[key.group_id]:
                 del self._members[key.group_id]
+            keys = self._of_connection[session.connection]
+            del keys[key]
+            if not keys:
+                del self._of_connection[session.connection]
         return session
 
-    def end_of_connection(self, key: SessionKey, connection: object) -> ShareSession | None:
-        """Forget a session whose connection has closed, and return it. Return None if it was replaced."""
-        session = self._sessions.get(key)
-        if session is None or session.connection is not connection:
-            return None
-        return self.end(key)
+    def of_connection(self, connection: object) -> list[SessionKey]:
+        """Return the keys of the sessions that a connection has opened."""
+        return list(self._of_connection.get(connection, ()))

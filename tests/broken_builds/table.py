@@ -20,6 +20,10 @@ CONSUMER_GROUP_TRANSCRIPTS = (
     "tests/groups/consumer/test_transcripts.py"
     "::test_a_consumer_group_reacts_to_requests_as_each_transcript_describes"
 )
+SHARE_PARTITIONS = (
+    "tests/share_partitions/test_simulation.py"
+    "::test_no_record_is_lost_although_leaders_and_share_coordinators_fail_over"
+)
 FENCES = "tests/cluster/test_epoch_fencing.py::"
 IN_SYNC = "tests/replication/test_in_sync.py::"
 STORE_SERVER = "tests/coordination/store/test_store_server.py::"
@@ -402,5 +406,43 @@ BROKEN_BUILDS = (
         "        except stores.NoNode:\n            self._forget(token_id)\n            return",
         "        except stores.NoNode:\n            return",
         TOKENS + "test_token_store.py::test_changes_on_one_broker_reach_other_brokers",
+    ),
+    BrokenBuild(
+        "the share coordinator stores the writes of a former leader",
+        "kafka_compat/share_coordinator/share_partition_state.py",
+        "        return _invalid(_WRITE_UNINITIALIZED)\n    if operation.leader_epoch < state.leader_epoch:",
+        "        return _invalid(_WRITE_UNINITIALIZED)\n    if False:",
+        SHARE_PARTITIONS,
+    ),
+    BrokenBuild(
+        "the share coordinator responds before a write is committed",
+        "kafka_compat/share_coordinator/share_partition_state.py",
+        "        out.responses_when_committed.append(\n"
+        "            ResponseWhenCommitted(respond, result, partial(_failed, operation))\n"
+        "        )\n",
+        "        respond(result)\n",
+        SHARE_PARTITIONS,
+    ),
+    BrokenBuild(
+        "a released record can be acquired before its release is stored",
+        "kafka_compat/share_partitions/in_flight.py",
+        "return self.state == AVAILABLE and self.pending is None",
+        "return self.state == AVAILABLE",
+        "tests/share_partitions/test_random_events.py"
+        "::test_every_record_is_acquired_once_at_a_time_and_none_is_lost",
+    ),
+    BrokenBuild(
+        "a new leader does not fence the former one",
+        "kafka_compat/share_coordinator/share_partition_state.py",
+        "    if operation.leader_epoch == state.leader_epoch:\n        return result, None\n",
+        "    if True:\n        return result, None\n",
+        SHARE_PARTITIONS,
+    ),
+    BrokenBuild(
+        "the share coordinator keeps the lower of two delivery counts",
+        "kafka_compat/share_coordinator/state_batches.py",
+        "heappush(covering, (-batch.delivery_count, -batch.delivery_state, batch.last_offset))",
+        "heappush(covering, (batch.delivery_count, -batch.delivery_state, batch.last_offset))",
+        SHARE_PARTITIONS,
     ),
 )

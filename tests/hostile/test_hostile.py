@@ -25,13 +25,15 @@ from tests.hostile.consumer_groups import (
     topics_for,
 )
 from tests.hostile.floods import FLOODS
+from tests.hostile.share_groups import SETTINGS as SHARE_SETTINGS
+from tests.hostile.share_groups import SHARE_GROUPS
 from tests.hostile.singles import SINGLES
 from tests.support import campaign
 from tests.support.bystander import Bystander
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
 
-CONSUMER_GROUPS_STALL_MS_MAX = 50.0
-"""The longest permitted stall during an attack of either kind on consumer groups."""
+GROUPS_STALL_MS_MAX = 50.0
+"""The longest permitted stall during an attack of either kind on consumer groups or share groups."""
 STALL_MS_MAX = {False: 50.0, True: 250.0}
 """The longest permitted stall, by whether the attack is a flood."""
 EVERYDAY_STALL_MS_MAX = 250.0
@@ -43,7 +45,11 @@ MEMORY_BYTES_MAX = 512 * 1024 * 1024
 TRIES = 3
 """A stall caused by the machine does not recur; one caused by the broker does."""
 LOW_LIMIT = 256
-_SETTINGS = {"group.initial.rebalance.delay.ms": "3000", "offsets.topic.num.partitions": "3"}
+_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "3000",
+    "offsets.topic.num.partitions": "3",
+    **SHARE_SETTINGS,
+}
 _ATTACKS = (*SINGLES, *FLOODS)
 _CHOSEN = [attack for attack in _ATTACKS if campaign.enabled() or attack.everyday]
 
@@ -121,16 +127,16 @@ def test_other_clients_are_served_during_an_attack(
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "attack",
-    [attack for attack in CONSUMER_GROUPS if campaign.enabled() or attack.everyday],
+    [attack for attack in (*CONSUMER_GROUPS, *SHARE_GROUPS) if campaign.enabled() or attack.everyday],
     ids=lambda attack: attack.name,
 )
-def test_other_clients_are_served_during_an_attack_on_consumer_groups(
+def test_other_clients_are_served_during_an_attack_on_groups(
     attack: Attack, broker: KafkaCompatBroker
 ) -> None:
     """Apache Kafka is not the measure here: its coordinator has threads of its own."""
     if not broker.running:
         broker.start()
-    allowed_ms = CONSUMER_GROUPS_STALL_MS_MAX if campaign.enabled() else EVERYDAY_STALL_MS_MAX
+    allowed_ms = GROUPS_STALL_MS_MAX if campaign.enabled() else EVERYDAY_STALL_MS_MAX
     stall_ms = min(_stalls(attack, broker, allowed_ms))
     _check(attack, broker, stall_ms, allowed_ms)
 

@@ -20,6 +20,7 @@ from tests.memory.churn import SHORT_EXPIRIES
 from tests.memory.client_actions import ACTS, USER, Act, Place
 from tests.memory.expiries import EXPIRIES_OF_A_TEST, TIMES
 from tests.memory.leftover_objects import counts, grown, nothing_left, without_collector
+from tests.memory.share_actions import SHARE_ACTS
 from tests.security.authority import Authority
 from tests.support import campaign
 
@@ -37,6 +38,14 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
     "connection.failed.authentication.delay.ms": "0",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.share.heartbeat.interval.ms": "200",
+    "group.share.min.heartbeat.interval.ms": "200",
+    "group.share.session.timeout.ms": "1500",
+    "group.share.min.session.timeout.ms": "1500",
+    "group.share.assignment.interval.ms": "0",
 }
 
 
@@ -68,7 +77,7 @@ async def place(
     await broker.stop()
 
 
-@pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
+@pytest.mark.parametrize("act", [*ACTS, *SHARE_ACTS], ids=lambda act: act.__name__)
 async def test_repeated_actions_do_not_leak_objects(place: Place, act: Act) -> None:
     await asyncio.to_thread(act, place)  # creates objects that the first such action needs
     await nothing_left()

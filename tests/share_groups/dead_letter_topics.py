@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from kafka_compat.protocol.api_keys import ApiKey
@@ -47,7 +48,7 @@ class DeadLetterGroup:
         configs = {"errors.deadletterqueue.group.enable": "true", **(configs or {})}
         self.side.create_plain(topic, size, configs)
 
-    def fetch(self, epoch: int, acks: Mapping[int, list[Plain]], **more: object) -> Plain:
+    def fetch(self, epoch: int, acks: Mapping[int, list[Plain]], **more: object) -> dict[int, Any]:
         """Fetch as the only member of the share sessions, and return what each partition acquired."""
         partitions = [
             {"partition_index": number, "acknowledgement_batches": acks.get(number, [])}
@@ -73,14 +74,12 @@ class DeadLetterGroup:
             found[each["partition"][1]] = each["acquired"]
         return found
 
-    def acquire(self, count: int = 1) -> Plain:
+    def acquire(self, count: int = 1) -> dict[int, list[tuple[int, int, int]]]:
         """Open a session, and return what it acquires as soon as `count` partitions have records."""
-        found: Plain = {}
+        found: dict[int, list[tuple[int, int, int]]] = {}
 
         def has_acquired() -> bool:
-            for number, acquired in self.fetch(0, {}).items():
-                if acquired:
-                    found[number] = acquired
+            found.update({number: each for number, each in self.fetch(0, {}).items() if each})
             return len(found) == count
 
         wait_until(has_acquired, 120, "acquired records", 0.05)

@@ -27,7 +27,7 @@ from tests.conformance.wire import Connection
 from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.process import wait_until
 
-ACCEPT, RELEASE, REJECT, RENEW = "ACCEPT", "RELEASE", "REJECT", "RENEW"
+ACCEPT, RELEASE, REJECT, RENEW = "accept", "release", "reject", "renew"
 IMPLICIT, EXPLICIT = "implicit", "explicit"
 _SOURCE = Path(__file__).with_name("ShareMembers.java")
 

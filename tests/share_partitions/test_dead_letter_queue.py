@@ -13,6 +13,7 @@ from kafka_compat.config.group import ShareGroupConfig, ShareGroupLimits
 from kafka_compat.errors import ErrorCode
 from kafka_compat.long_work import LongWork
 from kafka_compat.share_coordinator.persister import SharePartitionKey
+from kafka_compat.share_partitions.changes import DeadLetters
 from kafka_compat.share_partitions.dead_letter_queue import (
     ATTEMPTS_MAX,
     BACKOFF_MAX_MS,
@@ -21,7 +22,6 @@ from kafka_compat.share_partitions.dead_letter_queue import (
     Done,
 )
 from kafka_compat.share_partitions.dead_letters import refusal
-from kafka_compat.share_partitions.share_partition import DeadLetters
 from kafka_compat.storage.records.records import iter_records
 from tests.share_partitions.test_led_share_partition import Clock
 

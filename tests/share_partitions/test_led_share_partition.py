@@ -11,8 +11,7 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from kafka_compat.share_coordinator.persister import SharePartitionKey, StateBatch
 from kafka_compat.share_partitions.acquisition import Acquisition, OffsetRange
-from kafka_compat.share_partitions.led_share_partition import LedSharePartition
-from kafka_compat.share_partitions.share_partition import (
+from kafka_compat.share_partitions.changes import (
     ACCEPT,
     REJECT,
     RELEASE,
@@ -20,6 +19,7 @@ from kafka_compat.share_partitions.share_partition import (
     DeadLetters,
     Limits,
 )
+from kafka_compat.share_partitions.led_share_partition import LedSharePartition
 from tests.share_partitions.memory_persister import MemoryPersister
 
 KEY = SharePartitionKey("group", UUID(int=1), 0)

@@ -26,7 +26,7 @@ def code_of(sessions: ShareSessions, epoch: int) -> ErrorCode:
 def test_each_request_contains_the_next_epoch() -> None:
     sessions = ShareSessions()
     assert code_of(sessions, 1) == ErrorCode.SHARE_SESSION_NOT_FOUND
-    sessions.open(KEY, "connection", PARTITIONS, 10)
+    sessions.open(KEY, "connection", 10)
     assert sessions.advance(KEY, 1).epoch == 2
     assert code_of(sessions, 1) == ErrorCode.INVALID_SHARE_SESSION_EPOCH
     assert sessions.advance(KEY, FINAL_EPOCH).epoch == 2
@@ -35,33 +35,38 @@ def test_each_request_contains_the_next_epoch() -> None:
 
 def test_sessions_above_the_limit_are_rejected_but_may_be_replaced() -> None:
     sessions = ShareSessions()
-    sessions.open(KEY, "connection", PARTITIONS, 1)
-    sessions.open(KEY, "connection", PARTITIONS, 1)
+    sessions.open(KEY, "connection", 1)
+    sessions.open(KEY, "connection", 1)
     with pytest.raises(KafkaError) as caught:
-        sessions.open(SessionKey("group", "other"), "connection", PARTITIONS, 1)
+        sessions.open(SessionKey("group", "other"), "connection", 1)
     assert caught.value.code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
     assert len(sessions) == 1
 
 
-def test_a_session_ends_with_its_connection_unless_it_was_replaced_on_another() -> None:
+def test_a_session_belongs_to_the_connection_that_opened_it_last() -> None:
     sessions = ShareSessions()
-    sessions.open(KEY, "old", PARTITIONS, 10)
-    session = sessions.open(KEY, "new", PARTITIONS, 10)
-    assert sessions.end_of_connection(KEY, "old") is None
-    assert sessions.end_of_connection(KEY, "new") is session
-    assert sessions.get(KEY) is None
+    sessions.open(KEY, "old", 10)
+    session = sessions.open(KEY, "new", 10)
+    assert sessions.of_connection("old") == []
+    assert sessions.of_connection("new") == [KEY]
+    assert sessions.has_members("group")
+    assert sessions.end(KEY) is session
+    assert sessions.of_connection("new") == []
+    assert not sessions.has_members("group")
 
 
 def test_each_request_begins_with_a_different_partition() -> None:
-    session = ShareSessions().open(KEY, "connection", PARTITIONS, 10)
+    session = ShareSessions().open(KEY, "connection", 10)
+    session.add(PARTITIONS, is_new=False)
     assert [each.partition for each in session.rotated(0)] == [0, 1, 2]
     assert [each.partition for each in session.rotated(1)] == [1, 2, 0]
     assert [each.partition for each in session.rotated(5)] == [2, 0, 1]
 
 
 def test_a_response_contains_what_is_new_has_records_or_failed() -> None:
-    session = ShareSessions().open(KEY, "connection", PARTITIONS[:1], 10)
-    session.update(PARTITIONS[:2], [])
+    session = ShareSessions().open(KEY, "connection", 10)
+    session.add(PARTITIONS[:1], is_new=False)
+    session.add(PARTITIONS[:2], is_new=True)
     assert not session.must_send(PARTITIONS[0], ErrorCode.NONE, False)
     assert session.must_send(PARTITIONS[0], ErrorCode.NONE, True)
     assert session.must_send(PARTITIONS[1], ErrorCode.NONE, False)
@@ -69,5 +74,5 @@ def test_a_response_contains_what_is_new_has_records_or_failed() -> None:
     assert session.must_send(PARTITIONS[1], ErrorCode.NOT_LEADER_OR_FOLLOWER, False)
     assert session.must_send(PARTITIONS[1], ErrorCode.NONE, False)
     assert not session.must_send(PARTITIONS[1], ErrorCode.NONE, False)
-    session.update([], PARTITIONS[:1])
+    session.forget(PARTITIONS[0].topic_id, [0])
     assert not session.must_send(PARTITIONS[0], ErrorCode.NONE, True)

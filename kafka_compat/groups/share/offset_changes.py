@@ -12,6 +12,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer.consumer_group import STORE_FAILURES, MembersStored
 from kafka_compat.groups.share.partition_states import PartitionStates, TopicPartitions, combined
 from kafka_compat.groups.share.share_group import InitializeStates, ShareGroup
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
 if TYPE_CHECKING:
@@ -91,8 +92,8 @@ class OffsetChanges:
     def __init__(self, group: ShareGroup) -> None:
         self._group = group
 
-    def alter(self, topics: Sequence[NewOffsets], waiter: Waiter, now: Now) -> None:
-        """Process an AlterShareGroupOffsets request, which may create the group."""
+    def alter(self, topics: Sequence[NewOffsets], waiter: Waiter, now: Now) -> Steps[None]:
+        """Process an AlterShareGroupOffsets request, which may create the group, in steps."""
         group = self._group
         if group.state.members.current:
             group.outbox.respond(waiter, OffsetsResult(ErrorCode.NON_EMPTY_GROUP))
@@ -101,12 +102,16 @@ class OffsetChanges:
         begun: dict[UUID, TopicPartitions] = {}
         start_offsets: dict[tuple[UUID, int], int] = {}
         for topic in {each.name: each for each in topics}.values():
+            yield None
             topic_id = group.common.topics.topic_id(topic.name)
             count = group.common.partition_counts([topic.name]).get(topic_id or ZERO_UUID, 0)
-            errors = [
-                (each, ErrorCode.NONE if each < count else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                for each, _ in topic.offsets
-            ]
+            errors: list[tuple[int, ErrorCode]] = []
+            for some in batched(topic.offsets):
+                errors += [
+                    (each, ErrorCode.NONE if each < count else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                    for each, _ in some
+                ]
+                yield None
             altered.append(AlteredTopic(topic.name, topic_id or ZERO_UUID, errors))
             if topic_id is not None:
                 known = {each: offset for each, offset in topic.offsets if each < count}
@@ -137,12 +142,14 @@ class OffsetChanges:
             for each in effect.topics
         ]
         if effect.states.start_offsets and not any(errors.values()):
-            group.states_initialized(effect.states.partitions, ErrorCode.NONE, now)
+            # As in Kafka, a topic without any existing partition stays among those being initialized.
+            done = {key: each for key, each in effect.states.partitions.items() if each.partitions}
+            group.states_initialized(done, ErrorCode.NONE, now)
         result = OffsetsResult(ErrorCode.NONE, None, topics)
         group.outbox.respond_when_committed(effect.waiter, result, failed_offsets)
 
-    def delete(self, names: Sequence[str], waiter: Waiter, now: Now) -> None:
-        """Process a DeleteShareGroupOffsets request for a group that exists."""
+    def delete(self, names: Sequence[str], waiter: Waiter, now: Now) -> Steps[None]:
+        """Process a DeleteShareGroupOffsets request for a group that exists, in steps."""
         group = self._group
         if group.state.members.current:
             group.outbox.respond(waiter, OffsetsResult(ErrorCode.NON_EMPTY_GROUP))
@@ -156,6 +163,7 @@ class OffsetChanges:
         partitions: list[tuple[UUID, int]] = []
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         for name in dict.fromkeys(names):
+            yield None
             topic_id = group.common.topics.topic_id(name)
             if topic_id is None:
                 rejected.append(DeletedTopic(name, ZERO_UUID, unknown))

@@ -1,7 +1,7 @@
 """The progress of a share group: start offset and lag of its share-partitions (KIP-1226)."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,7 @@ from kafka_compat.share_coordinator.persister import (
 if TYPE_CHECKING:
     from uuid import UUID
 
-_AT_ONCE = 100
+_AT_ONCE = 50
 """Number of summaries that are requested at once."""
 
 Place = tuple[str, int]
@@ -33,9 +33,12 @@ class PartitionProgress(NamedTuple):
 
 
 async def read_summaries(
-    persister: Persister, group_id: str, partitions: "Sequence[tuple[UUID, int]]"
+    persister: Persister,
+    group_id: str,
+    partitions: "Sequence[tuple[UUID, int]]",
+    pause: Callable[[], Awaitable[None]] | None = None,
 ) -> "dict[tuple[UUID, int], tuple[ErrorCode, StateSummary | None]]":
-    """Read the stored summaries of share-partitions."""
+    """Read the stored summaries of share-partitions. `pause` lets other requests be served in between."""
     found: dict[tuple[UUID, int], tuple[ErrorCode, StateSummary | None]] = {}
     loop = asyncio.get_running_loop()
     for first in range(0, len(partitions), _AT_ONCE):
@@ -59,6 +62,8 @@ async def read_summaries(
             key = SharePartitionKey(group_id, *partition)
             persister.read_summary(key, partial(done, partition))
         await read
+        if pause is not None:
+            await pause()
     return found
 
 

@@ -4,6 +4,7 @@ Each response is passed to a callback, which is called exactly once, even if thi
 it waits for the share coordinator.
 """
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 Effect = InitializeStates | AlterStates | DeleteStates
 
+_CALL_SIZE = 20
+"""Amount of work to call the share coordinator, in the unit of step sizes (see `run_cooperatively`)."""
+
 
 class Refusal(Protocol):
     def __call__(self, group_id: str, *, empty_id_allowed: bool = False) -> ErrorCode:
@@ -56,6 +60,9 @@ class ShareGroupRequests:
         self._refusal = refusal
         self._running = runtime.running
         self._now: Callable[[], Now] = runtime.now
+        self._calls: deque[Iterator[int]] = deque()
+        """The effects whose calls of the share coordinator have not begun."""
+        self._is_calling = False
 
     def heartbeat(
         self, group_id: str, request: ShareHeartbeat, respond: Callable[[ShareHeartbeatResult], None]
@@ -115,10 +122,13 @@ class ShareGroupRequests:
             respond(OffsetsResult(error))
             return
         running = self._running.get(group_id) or self._runtime.host(group_id)
-        once = _Once(respond)
-        again = partial(self.alter_offsets, group_id, topics, respond)
-        if not self._long_events.waits(running, again):
-            self._runtime.carry_out(running, running.machine.alter_share_offsets(topics, once, self._now()))
+        machine, once = running.machine, _Once(respond)
+        self._long_events.process(
+            running,
+            lambda: machine.alter_share_offsets(topics, once, self._now()),
+            lambda: self.alter_offsets(group_id, topics, respond),
+            lambda: once(OffsetsResult(ErrorCode.UNKNOWN_SERVER_ERROR)),
+        )
 
     def delete_offsets(
         self, group_id: str, names: Sequence[str], respond: Callable[[OffsetsResult], None]
@@ -131,10 +141,13 @@ class ShareGroupRequests:
             message = f"Group {group_id} not found." if error is ErrorCode.GROUP_ID_NOT_FOUND else None
             respond(OffsetsResult(error, message))
             return
-        once = _Once(respond)
-        again = partial(self.delete_offsets, group_id, names, respond)
-        if not self._long_events.waits(running, again):
-            self._runtime.carry_out(running, running.machine.delete_share_offsets(names, once, self._now()))
+        machine, once = running.machine, _Once(respond)
+        self._long_events.process(
+            running,
+            lambda: machine.delete_share_offsets(names, once, self._now()),
+            lambda: self.delete_offsets(group_id, names, respond),
+            lambda: once(OffsetsResult(ErrorCode.UNKNOWN_SERVER_ERROR)),
+        )
 
     def topics_deleted(self, topic_ids: "Collection[UUID]") -> None:
         """Let share groups forget the states of deleted topics, in the background."""
@@ -155,6 +168,20 @@ class ShareGroupRequests:
 
     def perform(self, running: "Running", effect: Effect) -> None:
         """Call the share coordinator for a group."""
+        self._calls.append(self._call(running, effect))
+        if not self._is_calling:
+            self._is_calling = True
+            self._runtime.run_cooperatively(self._call_in_order())
+
+    def _call_in_order(self) -> Iterator[int]:
+        """Call the share coordinator for thousands of partitions in steps, in the order of the effects."""
+        try:
+            while self._calls:
+                yield from self._calls.popleft()
+        finally:
+            self._is_calling = False
+
+    def _call(self, running: "Running", effect: Effect) -> Iterator[int]:
         persister = self._common.persister()
         group_id = running.machine.group_id
         done = partial(self._done, running, effect)
@@ -163,6 +190,7 @@ class ShareGroupRequests:
             for topic_id, partition in effect.partitions:
                 key = SharePartitionKey(group_id, topic_id, partition)
                 persister.delete(key, partial(gathered.add, (topic_id, partition)))
+                yield _CALL_SIZE
             return
         states = effect.states if isinstance(effect, AlterStates) else effect
         gathered = _Gathered(list(states.start_offsets), done)
@@ -171,6 +199,7 @@ class ShareGroupRequests:
             persister.initialize(
                 key, states.state_epoch, offset, partial(gathered.add, (topic_id, partition))
             )
+            yield _CALL_SIZE
 
     def _done(self, running: "Running", effect: Effect, errors: "Errors") -> None:
         """Continue when the share coordinator has responded for all partitions."""

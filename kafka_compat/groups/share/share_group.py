@@ -53,7 +53,7 @@ from kafka_compat.groups.share.records import (
 )
 from kafka_compat.groups.share.state import ShareGroupState
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
-from kafka_compat.long_work import Steps, batched
+from kafka_compat.long_work import Steps, batched, sorted_in_steps
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -126,7 +126,7 @@ class ShareGroup:
         records: list[ShareRecord] = []
         state = self.state
         former = self._known_member(request)
-        updated = _with_subscription(former, request)
+        updated = yield from _with_subscription(former, request)
         yield None
         if updated != former or updated.member_id not in state.members:
             records.append(ShareMemberRecord(self.group_id, updated.member_id, updated))
@@ -184,7 +184,7 @@ class ShareGroup:
         if member is None and len(members) >= most:
             raise KafkaError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The share group has reached its maximum capacity of {most} members.",
+                f"The share group is full: it has {most} members.",
             )
         if member is None:
             if request.member_epoch != JOIN_EPOCH:
@@ -407,13 +407,17 @@ class ShareGroup:
         self.timers.set(Timer(TimerKind.SESSION, member_id), now.timer_ms + timeout_ms)
 
 
-def _with_subscription(member: ShareMember, request: ShareHeartbeat) -> ShareMember:
+def _with_subscription(member: ShareMember, request: ShareHeartbeat) -> Steps[ShareMember]:
     """Return the member with the fields that the request contains."""
     updated = member._replace(client_id=request.client_id, client_host=request.client_host)
     if request.rack_id is not None:
         updated = updated._replace(rack_id=request.rack_id)
     if request.topic_names is not None:
-        updated = updated._replace(topic_names=tuple(sorted_strings(list(set(request.topic_names)))))
+        names: set[str] = set()
+        for some in batched(request.topic_names):
+            names.update(some)
+            yield None
+        updated = updated._replace(topic_names=tuple((yield from sorted_in_steps(names))))
     return updated
 
 
