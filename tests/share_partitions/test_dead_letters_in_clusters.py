@@ -114,6 +114,10 @@ class Cluster(EmbeddedCluster):
         assert not answer.error_code
         assert not answer.responses[0].partitions[0].error_code
 
+    async def disconnect(self, broker_id: int) -> None:
+        """Close the connection to a broker."""
+        await self._clients.pop(broker_id).close()
+
     async def letters(self) -> list[bytes]:
         """Return the values of the dead letters, or nothing if the topic has no leader."""
         leader = self.leader(LETTERS)
@@ -197,4 +201,21 @@ async def test_interrupted_dead_letters_are_produced_after_a_restart(cluster: Cl
 
     await until(is_loaded, _JOIN_S)
     await until(cluster.is_archived)
+    assert await cluster.letters() == [b"first"]
+
+
+async def test_a_share_partition_without_members_is_forgotten_after_its_dead_letters(
+    cluster: Cluster,
+) -> None:
+    enabled = {"errors.deadletterqueue.group.enable": "true"}
+    await cluster.create_topic(LETTERS, assignment=[2], configs=enabled)
+    await cluster.begin()
+    await cluster.stop_broker(2)
+    await cluster.reject()
+    await cluster.disconnect(1)
+    shares = cluster.brokers[1].services.share_partitions
+    await until(lambda: not shares.sessions.has_members(GROUP))
+    assert list(shares) != []
+    await cluster.start_broker(2)
+    await until(lambda: list(shares) == [])
     assert await cluster.letters() == [b"first"]
