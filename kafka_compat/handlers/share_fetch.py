@@ -34,6 +34,7 @@ from kafka_compat.share_partitions.delayed_share_fetch import (
     FetchedPartition,
     Results,
     ShareFetchParams,
+    Target,
 )
 from kafka_compat.share_partitions.share_session import (
     FINAL_EPOCH,
@@ -149,22 +150,28 @@ class _Exchange:
 
     def fetch(self, request: ShareFetchRequest, topics: Topics) -> Steps[None]:
         ctx = self._ctx
-        usable: list[TopicIdPartition] = []
+        manager, group_id = self._manager, self._key.group_id
+        targets: list[Target] = []
         errors: Results = {}
+        acquires = request.max_records > 0 and request.max_bytes > 0
         for partition in self._session.rotated(self._epoch):
             code = topics.problem(partition)
-            if code == ErrorCode.NONE:
-                usable.append(partition)
-            else:
+            if code == ErrorCode.NONE and acquires:
+                led = manager.get_or_load(group_id, partition.topic_id, partition.partition)
+                if isinstance(led, ErrorCode):
+                    code = led
+                else:
+                    targets.append((partition, led))
+            if code != ErrorCode.NONE:
                 errors[partition] = FetchedPartition(code)
             yield None
         services = ctx.services
         max_bytes = min(request.max_bytes, services.config.int("fetch.max.bytes"))
         if services.quotas is not None:
             max_bytes = min(max_bytes, services.quotas.fetch_max_bytes(ctx))
-        settings = self._manager.settings(self._key.group_id)
+        settings = manager.settings(group_id)
         params = ShareFetchParams(
-            group_id=self._key.group_id,
+            group_id=group_id,
             member_id=self._key.member_id,
             max_wait_ms=request.max_wait_ms,
             min_bytes=min(request.min_bytes, max_bytes),
@@ -176,7 +183,7 @@ class _Exchange:
         )
         self.waiting += 1
         if not ctx.has_left:
-            self._fetch = self._manager.fetch(params, usable, errors, self._fetched)
+            self._fetch = manager.fetch(params, targets, errors, self._fetched)
 
     def begun(self) -> Deferred:
         """Return the response, which may be complete."""

@@ -19,9 +19,9 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.share_coordinator.persister import SharePartitionKey
 from kafka_compat.share_partitions.delayed_share_fetch import (
     DelayedShareFetch,
-    FetchedPartition,
     Results,
     ShareFetchParams,
+    Target,
 )
 from kafka_compat.share_partitions.led_share_partition import DeadLetterQueue, Done, LedSharePartition
 from kafka_compat.share_partitions.share_partition import Acknowledgement, Limits
@@ -156,20 +156,11 @@ class SharePartitionManager:
     def fetch(
         self,
         params: ShareFetchParams,
-        partitions: Sequence[TopicIdPartition],
+        targets: Sequence[Target],
         errors: Results,
         done: Callable[[Results], None],
     ) -> DelayedShareFetch:
-        """Acquire records of these partitions. `errors` are results of other partitions."""
-        targets = []
-        if params.max_records <= 0 or params.max_bytes <= 0:
-            partitions = ()
-        for each in partitions:
-            led = self.get_or_load(params.group_id, each.topic_id, each.partition)
-            if isinstance(led, LedSharePartition):
-                targets.append((each, led))
-            else:
-                errors[each] = FetchedPartition(led)
+        """Acquire records of these share-partitions. `errors` are results of other partitions."""
         fetch = DelayedShareFetch(params, targets, errors, self._long_work, self.scheduler.monotonic_ms, done)
         fetch.start()
         return fetch
