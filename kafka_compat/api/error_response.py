@@ -222,6 +222,8 @@ ECHOES: dict[ApiKey, tuple[Echo, ...]] = {
             low=5,
         ),
     ),
+    ApiKey.SHARE_GROUP_DESCRIBE: (Echo("groups", "group_ids", {"group_id": ITSELF}),),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (Echo("groups", "groups", {"group_id": "group_id"}),),
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: _SHARE_STATE,
     ApiKey.READ_SHARE_GROUP_STATE: _SHARE_STATE,
     ApiKey.WRITE_SHARE_GROUP_STATE: _SHARE_STATE,
@@ -251,12 +253,22 @@ _WITH_STANDARD_MESSAGE = frozenset(
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.ALTER_CLIENT_QUOTAS,
         ApiKey.FIND_COORDINATOR,
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
         ApiKey.READ_SHARE_GROUP_STATE,
         ApiKey.WRITE_SHARE_GROUP_STATE,
         ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
     )
 )
 """APIs that always send the error code's standard message, without details."""
+
+_WITHOUT_MESSAGE = frozenset(
+    (
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+    )
+)
+"""APIs that send the error code's standard message if there are no details."""
 
 _WITHOUT_MESSAGE = frozenset(
     (
@@ -268,6 +280,10 @@ _WITHOUT_MESSAGE = frozenset(
         ApiKey.DESCRIBE_PRODUCERS,
         ApiKey.DELETE_SHARE_GROUP_STATE,
         ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+        ApiKey.SHARE_ACKNOWLEDGE,
+        ApiKey.SHARE_FETCH,
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        ApiKey.SHARE_GROUP_HEARTBEAT,
     )
 )
 
@@ -293,7 +309,7 @@ def error_response(
     if api_key is ApiKey.PRODUCE and request.acks == 0:
         return None
     text: str | None = None if code is ErrorCode.UNKNOWN_SERVER_ERROR else message or None
-    if api_key in _WITH_STANDARD_MESSAGE:
+    if api_key in _WITH_STANDARD_MESSAGE or (api_key is ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS and not text):
         text = STANDARD_MESSAGES.get(code, code.name)
     elif api_key in _WITHOUT_MESSAGE or (
         api_key in _WITHOUT_STANDARD_MESSAGE and text == STANDARD_MESSAGES.get(code)

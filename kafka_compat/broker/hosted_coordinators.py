@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafka_compat.replication.replica_manager import ReplicaManager
     from kafka_compat.share_coordinator.coordinator import ShareCoordinator
     from kafka_compat.share_coordinator.retrying_persister import RetryingPersister
+    from kafka_compat.share_partitions.dead_letter_queue import DeadLetterQueue
     from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
     from kafka_compat.transactions.coordinator import TransactionCoordinator
     from kafka_compat.transactions.local_markers import LocalMarkerWriter
@@ -222,6 +223,30 @@ class HostedCoordinators:
             scheduler=self._scheduler(),
             long_work=context.long_work,
             settings=context.group_configs.share,
+            now_ms=context.clock.now_ms,
+            dead_letters=self._make_dead_letters(),
+        )
+
+    def _make_dead_letters(self) -> DeadLetterQueue:
+        from kafka_compat.cluster.dead_letter_topics import DeadLetterTopics
+        from kafka_compat.config.group import share_group_limits
+        from kafka_compat.share_partitions.dead_letter_queue import DeadLetterQueue
+
+        context, membership = self._context, self._membership
+        return DeadLetterQueue(
+            settings=context.group_configs.share,
+            limits=lambda: share_group_limits(context.config),
+            metadata=context.metadata,
+            overrides=context.topic_overrides,
+            topics=DeadLetterTopics(
+                self._replicas,
+                context.metadata,
+                context.clock,
+                membership.prepare_dead_letter_topic,
+                membership.remote_producer(),
+            ),
+            scheduler=self._scheduler(),
+            long_work=context.long_work,
             now_ms=context.clock.now_ms,
         )
 

@@ -18,7 +18,9 @@ _MAGIC_POSITION = 16
 
 
 class Consumed(NamedTuple):
-    """A consumed record. `timestamp_type` is None in the oldest record format, which has no timestamps."""
+    """A consumed record. `timestamp_type` is None in the oldest record format, which has no timestamps. Only
+    records of share groups have a delivery count.
+    """
 
     topic: str
     partition: int
@@ -29,6 +31,7 @@ class Consumed(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Sequence[Header]
+    delivery_count: int | None = None
 
 
 def whole_batches(content: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:

@@ -90,15 +90,16 @@ def describe_group(cluster: Cluster, group_id: str) -> Description:
     """
     call = "describeConsumerGroups"
     node_id = cluster.coordinator(group_id, call)
+    unknown = f"Group {group_id} not found."
     if ApiKey.CONSUMER_GROUP_DESCRIBE in cluster.api_versions(node_id, call):
         newer = _describe_newer(cluster, group_id, call)
-        if newer is not None:
+        if isinstance(newer, Description):
             return newer
+        unknown = newer or unknown
     answer = cluster.ask_coordinator(group_id, ApiKey.DESCRIBE_GROUPS, call, groups=[group_id])
     group = answer.groups[0]
     if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-        text = group.error_message or f"Group {group_id} not found."
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, unknown)
     check(group.error_code, group.error_message)
     if group.protocol_type not in ("", CONSUMERS):
         text = f"GroupId {group_id} is not a consumer group ({group.protocol_type})."
@@ -121,12 +122,12 @@ def describe_group(cluster: Cluster, group_id: str) -> Description:
     )
 
 
-def _describe_newer(cluster: Cluster, group_id: str, call: str) -> Description | None:
-    """Return the description of a KIP-848 group, or None if the broker has no such group."""
+def _describe_newer(cluster: Cluster, group_id: str, call: str) -> Description | str:
+    """Return the description of a KIP-848 group, or the broker's message if it has no such group."""
     answer = cluster.ask_coordinator(group_id, ApiKey.CONSUMER_GROUP_DESCRIBE, call, group_ids=[group_id])
     group = answer.groups[0]
     if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
-        return None
+        return group.error_message or ""
     check(group.error_code, group.error_message)
     members = tuple(
         Member(

@@ -23,10 +23,11 @@ from kafka_compat.cluster.features import FinalizedFeatures, UnsupportedFeatures
 from kafka_compat.cluster.first_metadata import FirstMetadata
 from kafka_compat.cluster.topic_settings import TopicSettings
 from kafka_compat.cluster.topics import Topics
+from kafka_compat.config.topic import DEAD_LETTERS_ENABLE
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
 from kafka_compat.coordination.store.metadata_store import MetadataStoreError
-from kafka_compat.errors import KafkaError, StartupError
+from kafka_compat.errors import ErrorCode, KafkaError, StartupError
 from kafka_compat.lazy import Lazy
 from kafka_compat.metadata.producer_ids import ProducerIds, claim_block
 from kafka_compat.metadata.topic_names import SHARE_STATE_TOPIC
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from kafka_compat.cluster.peering import Peering
     from kafka_compat.cluster.remote_partitions import RemotePartitions
     from kafka_compat.cluster.remote_persister import RemoteShareCoordinators
+    from kafka_compat.cluster.remote_producer import RemoteProducer
     from kafka_compat.cluster.shared_store import SharedStore
     from kafka_compat.config import BrokerConfig
     from kafka_compat.config.environment import TopicToCreate
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FIRST_METADATA_S = 10.0
+_OF_DEAD_LETTERS = {DEAD_LETTERS_ENABLE: "true", "message.timestamp.type": "CreateTime"}
+"""Settings of dead letter topics that a broker creates."""
 
 
 class Membership:
@@ -212,6 +216,39 @@ class Membership:
     def remote_partitions(self) -> RemotePartitions | None:
         """Return the client for partitions led by other brokers, or None if the broker is standalone."""
         return None if self._peering is None else self._peering.remote_partitions.get()
+
+    def remote_producer(self) -> RemoteProducer | None:
+        """Return the producer for partitions led by other brokers, or None if the broker is standalone."""
+        return None if self._peering is None else self._peering.remote_producer.get()
+
+    def prepare_dead_letter_topic(
+        self, topic: str, *, creates: bool, done: Callable[[ErrorCode], None]
+    ) -> None:
+        """Read the settings of a topic, after creating it if it is missing and `creates` is true (KIP-1191).
+        Then call `done`.
+        """
+        if self._tasks is None:
+            done(ErrorCode.NOT_CONTROLLER)
+            return
+        self._tasks.spawn(
+            f"preparing dead letter topic {topic}", partial(self._prepare_dead_letters, topic, creates, done)
+        )
+
+    async def _prepare_dead_letters(
+        self, topic: str, creates: bool, done: Callable[[ErrorCode], None]
+    ) -> None:
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
+        try:
+            if creates:
+                await self.topics.ensure(topic, configs=_OF_DEAD_LETTERS)
+            if topic in self._context.metadata.topics:
+                await self.topic_settings.learn([topic])
+            code = ErrorCode.NONE
+        except KafkaError as error:
+            log.warning("Could not create topic %s: %s", topic, error.message or error.code.name)
+            code = error.code
+        finally:
+            done(code)
 
     # --- startup
 

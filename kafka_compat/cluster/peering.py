@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from kafka_compat.cluster.broker_context import BrokerContext
     from kafka_compat.cluster.remote_partitions import RemotePartitions
     from kafka_compat.cluster.remote_persister import RemoteShareCoordinators
+    from kafka_compat.cluster.remote_producer import RemoteProducer
     from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
     from kafka_compat.coordination.nodes.malformed_nodes import MalformedNodes
     from kafka_compat.replication.replica_manager import ReplicaManager
@@ -149,6 +150,7 @@ class Peering:
             self.addresses.known, self._client_id, config.int("request.timeout.ms"), self._security
         )
         self.remote_partitions = Lazy(self._make_remote_partitions)
+        self.remote_producer = Lazy(self._make_remote_producer)
         self._fetchers: ReplicaFetchers
         self._handed_over = False
 
@@ -218,6 +220,13 @@ class Peering:
 
         timeout_ms = self._context.config.int("request.timeout.ms")
         return RemotePartitions(Peers(self.addresses.known, self._client_id, timeout_ms, self._security))
+
+    def _make_remote_producer(self) -> RemoteProducer:
+        from kafka_compat.cluster.remote_producer import RemoteProducer
+
+        # Use separate connections, because a batch may wait for followers, and responses arrive in order.
+        timeout_ms = self._context.config.int("request.timeout.ms")
+        return RemoteProducer(Peers(self.addresses.known, self._client_id, timeout_ms, self._security))
 
     async def peer_levels(self) -> dict[int, dict[str, int]]:
         """Return the highest level of each feature that each other live broker supports. Raises KafkaError if
@@ -324,4 +333,6 @@ class Peering:
         await self._peers.close()
         if self.remote_partitions.made is not None:
             await self.remote_partitions.made.close()
+        if self.remote_producer.made is not None:
+            await self.remote_producer.made.close()
         await self._fetchers.close()

@@ -1,7 +1,7 @@
 """Topic settings: validation, and the log configuration derived from them and the broker's settings."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from kafka_compat.config.broker_config import UNIT_GROUPS, BrokerConfig
 from kafka_compat.config.keys import ConfigError, Value, topic_keys
@@ -10,6 +10,8 @@ from kafka_compat.config.topic_table import SERVER_SYNONYMS
 if TYPE_CHECKING:
     from kafka_compat.storage.config import LogConfig
 
+DEAD_LETTERS_ENABLE: Final = "errors.deadletterqueue.group.enable"
+"""Whether share groups may write dead letters to the topic."""
 _LONG_MAX = 2**63 - 1
 _LEVEL_SETTINGS = {
     "gzip": "compression.gzip.level",

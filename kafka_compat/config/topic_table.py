@@ -1,5 +1,5 @@
-"""All topic settings of Kafka 3.9.1 and their defaults, in the columns of broker_table.py except for the
-update mode.
+"""All topic settings of Kafka 3.9.1, that of Kafka 4.4 for dead letters (errors.deadletterqueue.*), and their
+defaults, in the columns of broker_table.py except for the update mode.
 """
 
 TOPIC_TABLE = """
@@ -39,6 +39,7 @@ local.retention.ms long -2 medium stored [-2,...]
 local.retention.bytes long -2 medium stored [-2,...]
 remote.log.copy.disable boolean false medium stored
 remote.log.delete.on.disable boolean false medium stored
+errors.deadletterqueue.group.enable boolean false medium works # Whether share groups may write dead letters to this topic (KIP-1191). DescribeConfigs returns this setting only for topics that set it, or if it is requested by name.
 """  # noqa: E501
 
 #: Maps topic settings to the broker settings that provide their defaults, in order of precedence (later

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.api.handler import RequestContext, handler
@@ -34,7 +35,6 @@ from kafka_compat.share_partitions.delayed_share_fetch import (
     FetchedPartition,
     Results,
     ShareFetchParams,
-    Target,
 )
 from kafka_compat.share_partitions.share_session import (
     FINAL_EPOCH,
@@ -86,6 +86,12 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> Steps[ShareF
             for numbers in batched(forgotten.partitions):
                 session.forget(forgotten.topic_id, numbers)
                 yield None
+    for some in batched(partitions):
+        for partition in some:
+            name = ctx.services.metadata.topic_name(partition.topic_id)
+            if name is not None and partition in session.partitions:
+                session.names.setdefault(partition, name)
+        yield None
     exchange = _Exchange(ctx, manager, key, epoch, session)
     topics = Topics(ctx)
     if has_batches:
@@ -113,7 +119,7 @@ def _session(
     connection = ctx.caller.session
     sessions_max = share_group_limits(ctx.services.config).share_sessions_max
     session = manager.sessions.open(key, connection, sessions_max)
-    connection.when_left(("share session", key), lambda: manager.connection_closed(key, connection))
+    connection.when_left("share sessions", partial(manager.connection_closed, connection, key.group_id))
     return session
 
 
@@ -150,40 +156,36 @@ class _Exchange:
 
     def fetch(self, request: ShareFetchRequest, topics: Topics) -> Steps[None]:
         ctx = self._ctx
-        manager, group_id = self._manager, self._key.group_id
-        targets: list[Target] = []
+        usable: list[TopicIdPartition] = []
         errors: Results = {}
-        acquires = request.max_records > 0 and request.max_bytes > 0
         for partition in self._session.rotated(self._epoch):
-            code = topics.problem(partition)
-            if code == ErrorCode.NONE and acquires:
-                led = manager.get_or_load(group_id, partition.topic_id, partition.partition)
-                if isinstance(led, ErrorCode):
-                    code = led
-                else:
-                    targets.append((partition, led))
-            if code != ErrorCode.NONE:
+            code = topics.problem(partition, self._session.names.get(partition))
+            if code == ErrorCode.NONE:
+                usable.append(partition)
+            else:
                 errors[partition] = FetchedPartition(code)
             yield None
         services = ctx.services
         max_bytes = min(request.max_bytes, services.config.int("fetch.max.bytes"))
         if services.quotas is not None:
             max_bytes = min(max_bytes, services.quotas.fetch_max_bytes(ctx))
-        settings = manager.settings(group_id)
+        settings = self._manager.settings(self._key.group_id)
         params = ShareFetchParams(
-            group_id=group_id,
+            group_id=self._key.group_id,
             member_id=self._key.member_id,
             max_wait_ms=request.max_wait_ms,
             min_bytes=min(request.min_bytes, max_bytes),
             max_bytes=max_bytes,
             max_records=request.max_records,
-            batch_size=request.batch_size,
+            batch_size=max(request.batch_size, 1),
             is_exact=request.share_acquire_mode == 1,
             is_committed_only=settings.is_read_committed,
         )
         self.waiting += 1
         if not ctx.has_left:
-            self._fetch = manager.fetch(params, targets, errors, self._fetched)
+            self._fetch = yield from self._manager.fetch(params, usable, errors, self._fetched)
+            if ctx.has_left:
+                self._fetch.cancel()
 
     def begun(self) -> Deferred:
         """Return the response, which may be complete."""

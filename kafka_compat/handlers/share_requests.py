@@ -16,7 +16,7 @@ from kafka_compat.metadata.features import SHARE_VERSION
 from kafka_compat.protocol.messages.share_fetch import AcknowledgementBatch, LeaderIdAndEpoch, NodeEndpoint
 from kafka_compat.security.authorizer import Operation, ResourceType
 from kafka_compat.share_coordinator.state_batches import BATCHES_MAX
-from kafka_compat.share_partitions.share_partition import RENEW, Acknowledgement
+from kafka_compat.share_partitions.changes import RENEW, Acknowledgement
 from kafka_compat.share_partitions.share_session import SessionKey, TopicIdPartition
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ class Topics:
         self._metadata = ctx.services.metadata
         self._denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
 
-    def problem(self, partition: TopicIdPartition) -> ErrorCode:
-        """Return why a partition cannot be used, or NONE."""
-        name = self._metadata.topic_name(partition.topic_id)
+    def problem(self, partition: TopicIdPartition, known_name: str | None = None) -> ErrorCode:
+        """Return why a partition cannot be used, or NONE. `known_name` is the former name of its topic."""
+        name = self._metadata.topic_name(partition.topic_id) or known_name
         if name is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
         if name in self._denied:

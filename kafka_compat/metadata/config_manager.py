@@ -30,6 +30,7 @@ from kafka_compat.config.synonyms import (
     default_broker_entry,
     topic_entry,
 )
+from kafka_compat.config.topic import DEAD_LETTERS_ENABLE
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.error_mapping import store_errors_mapped
 from kafka_compat.errors import ErrorCode, KafkaError
@@ -107,7 +108,11 @@ class ConfigManager:
         self, overrides: Mapping[str, str], keys: Sequence[str] | None = None
     ) -> list[ConfigEntry]:
         """Return the settings in `keys` (None or empty: all) for a topic with these overrides."""
-        return [topic_entry(self._config, overrides, name) for name in _chosen(topic_keys(), keys)]
+        names = _chosen(topic_keys(), keys)
+        if not keys and DEAD_LETTERS_ENABLE not in overrides:
+            # Apache Kafka 3.9 has no such setting.
+            names.remove(DEAD_LETTERS_ENABLE)
+        return [topic_entry(self._config, overrides, name) for name in names]
 
     async def topic_overrides(self, topic: str) -> dict[str, str]:
         """Return the settings that a topic overrides. Raises KafkaError if the store fails."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kafka_compat.config import BrokerConfig, log_config
+from kafka_compat.config.topic import DEAD_LETTERS_ENABLE
 from kafka_compat.metadata import topic_rules
 
 if TYPE_CHECKING:
@@ -73,6 +74,10 @@ class TopicOverrides:
         if config is None:
             config = self._log_configs[items] = log_config(self._config, overrides)
         return config
+
+    def accepts_dead_letters(self, topic: str) -> bool:
+        """Return whether share groups may write dead letters to the topic."""
+        return self.of(topic).get(DEAD_LETTERS_ENABLE, "").lower() == "true"
 
     def min_insync_replicas(self, topic: str) -> int:
         """Return the topic's min.insync.replicas, or the broker's default."""

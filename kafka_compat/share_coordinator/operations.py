@@ -54,8 +54,8 @@ class Result(NamedTuple):
 
 _MESSAGES: Final = STANDARD_MESSAGES | {
     ErrorCode.NOT_COORDINATOR: "This is not the correct coordinator.",
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "The coordinator is loading and hence can't process requests.",
-    ErrorCode.FENCED_LEADER_EPOCH: "The leader epoch in the request is older than the epoch on the broker.",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "The coordinator is still loading its state.",
+    ErrorCode.FENCED_LEADER_EPOCH: "The leader epoch in the request is too old.",
     ErrorCode.FENCED_STATE_EPOCH: (
         "The coordinator rejected the request because the state epoch did not match."
     ),

@@ -52,11 +52,11 @@ _STORE_ERRORS: Final = coordinator_log.STORE_ERRORS | {
 }
 _NO_SUMMARY: Final = StateSummary(0, 0, UNKNOWN_OFFSET, UNKNOWN_COUNT)
 
-_NEGATIVE_PARTITION: Final = "The partition id cannot be a negative number."
-_NEGATIVE_LEADER_EPOCH: Final = "The leader epoch cannot be a negative number."
-_NEGATIVE_STATE_EPOCH: Final = "The state epoch cannot be a negative number."
-_READ_UNINITIALIZED: Final = "Read operation on uninitialized share partition not allowed."
-_WRITE_UNINITIALIZED: Final = "Write operation on uninitialized share partition not allowed."
+_NEGATIVE_PARTITION: Final = "The partition must not be negative."
+_NEGATIVE_LEADER_EPOCH: Final = "The leader epoch must not be negative."
+_NEGATIVE_STATE_EPOCH: Final = "The state epoch must not be negative."
+_READ_UNINITIALIZED: Final = "The share-partition cannot be read: it is not initialized."
+_WRITE_UNINITIALIZED: Final = "The share-partition cannot be written: it is not initialized."
 
 
 class State(NamedTuple):

@@ -286,7 +286,8 @@ class Acquisition:
         partition = self._partition
         for batch in aborted:
             at = max(partition.floor(batch.first), 0)
-            found = partition.batches[at : bisect_right(partition.firsts, batch.last)]
+            end = bisect_right(partition.firsts, batch.last)
+            found = partition.batches[at:end]
             partition.archive(batch.first, batch.last, found, ACQUIRED, counts=True)
         kept: list[AcquiredRange] = []
         for first, last, delivery_count in acquired:

@@ -8,8 +8,8 @@ only whole batches are acquired as a whole.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 AVAILABLE: Final = 0
@@ -197,6 +197,30 @@ class InFlightBatch:
                 runs.insert(at + 1, run._split_at(last + 1))
             found.append(run)
             at += 1
+        return found
+
+    def cut_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[Run]:
+        """Return the runs within these ranges, as `cut` does. The ranges are in order and do not overlap."""
+        found: list[Run] = []
+        runs: list[Run] = []
+        at = bisect_right(ranges, self.first, key=lambda each: each[1] + 1)
+        for run in self.runs:
+            rest = run
+            while at < len(ranges) and ranges[at][0] <= rest.last:
+                first, last = ranges[at]
+                if last >= rest.first:
+                    if rest.first < first:
+                        runs.append(rest)
+                        rest = rest._split_at(first)
+                    found.append(rest)
+                    if rest.last <= last:
+                        break
+                    runs.append(rest)
+                    rest = rest._split_at(last + 1)
+                at += 1
+            runs.append(rest)
+        self.is_split = self.is_split or len(runs) > 1
+        self.runs = runs
         return found
 
     def within(self, first: int, last: int) -> Iterator[Run]:

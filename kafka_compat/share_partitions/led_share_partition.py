@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.share_coordinator.persister import UNKNOWN_OFFSET
+from kafka_compat.share_partitions.changes import Acknowledgement, DeadLetters, Limits, Write
 from kafka_compat.share_partitions.in_flight import NO_DEADLINE
-from kafka_compat.share_partitions.share_partition import (
-    Acknowledgement,
-    DeadLetters,
-    Limits,
-    SharePartition,
-    Write,
-)
+from kafka_compat.share_partitions.share_partition import SharePartition
 
 if TYPE_CHECKING:
     from kafka_compat.coordinator_runtime.scheduler import Scheduler, TimerHandle
@@ -57,10 +52,11 @@ class Waiter(Protocol):
 class DeadLetterQueue(Protocol):
     """Writes records to the dead letter queue of a group."""
 
-    def write(
-        self, key: SharePartitionKey, partition: Partition, letters: DeadLetters, done: Callable[[], None]
-    ) -> None:
-        """Write the records, and then call `done`, also if they cannot be written."""
+    def write(self, source: LedSharePartition, letters: Sequence[DeadLetters]) -> None:
+        """Write the records, and later call `source.dead_letters_written`, also if they cannot be written."""
+
+    def close(self) -> None:
+        """Stop, and drop what has not been written."""
 
 
 class Host(Protocol):
@@ -90,6 +86,7 @@ class LedSharePartition:
         "_host",
         "_is_waking",
         "_look_at_ms",
+        "_pending",
         "_timer",
         "error",
         "is_closed",
@@ -100,6 +97,7 @@ class LedSharePartition:
         "replica",
         "state_epoch",
         "waiters",
+        "when_settled",
     )
 
     def __init__(self, host: Host, key: SharePartitionKey, replica: Partition) -> None:
@@ -113,6 +111,10 @@ class LedSharePartition:
         """Why the state could not be read."""
         self.waiters: dict[Waiter, None] = {}
         self._is_waking = False
+        self._pending = 0
+        """Number of changes that are being stored, and of dead letters that are being written."""
+        self.when_settled: Callable[[], None] | None = None
+        """Called once, when everything is stored and all dead letters are written."""
         self.is_listening = False
         self.is_closed = False
         self._timer: TimerHandle | None = None
@@ -243,6 +245,7 @@ class LedSharePartition:
         if not write.batches:
             done(ErrorCode.NONE)
             return
+        self._pending += 1
         result = _Result(partial(self._stored, write, done), self._host.scheduler)
         self._host.persister.write(
             self.key,
@@ -257,6 +260,7 @@ class LedSharePartition:
 
     def _stored(self, write: Write, done: Done, code: ErrorCode) -> None:
         machine = self.machine
+        self._pending -= 1
         if code != ErrorCode.NONE:
             code = _CODES_OF_PERSISTER.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
         if machine is None:
@@ -268,18 +272,31 @@ class LedSharePartition:
         done(code)
         if code in _FORGETTING:
             self._host.forget(self)
-        elif may_wake:
+            return
+        if may_wake:
             self._wake_soon()
+        if self.is_settled and self.when_settled is not None:
+            when_settled, self.when_settled = self.when_settled, None
+            when_settled()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is nothing to store and no dead letter to write."""
+        return not self._pending
 
     def _write_dead_letters(self, letters: Sequence[DeadLetters]) -> None:
+        if not letters:
+            return
+        self._pending += len(letters)
         queue = self._host.dead_letters
-        for each in letters:
-            if queue is None:
-                self._dead_letters_written(each)
-            else:
-                queue.write(self.key, self.replica, each, partial(self._dead_letters_written, each))
+        if queue is None:
+            self.dead_letters_written(letters)
+        else:
+            queue.write(self, letters)
 
-    def _dead_letters_written(self, letters: DeadLetters) -> None:
+    def dead_letters_written(self, letters: Sequence[DeadLetters]) -> None:
+        """Archive records that have been written to the dead letter queue, or cannot be written to it."""
+        self._pending -= len(letters)
         if self.machine is not None:
             self._store(self.machine.dead_letters_written(letters), lambda code: None)
 

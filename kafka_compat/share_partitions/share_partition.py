@@ -19,13 +19,25 @@ Rules
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.share_coordinator.persister import StateBatch
+from kafka_compat.share_partitions.changes import (
+    CLIENT_REJECT,
+    DELIVERY_COUNT_EXCEEDED,
+    REJECT,
+    RENEW,
+    STATE_AFTER,
+    Acknowledgement,
+    Change,
+    DeadLetters,
+    Limits,
+    Write,
+    of_one_type,
+)
 from kafka_compat.share_partitions.in_flight import (
-    ACKNOWLEDGED,
     ACQUIRED,
     ARCHIVED,
     ARCHIVING,
@@ -41,64 +53,6 @@ if TYPE_CHECKING:
     from kafka_compat.share_coordinator.persister import StoredState
 
 _NO_OFFSET: Final = -1
-
-GAP: Final = 0
-ACCEPT: Final = 1
-RELEASE: Final = 2
-REJECT: Final = 3
-RENEW: Final = 4
-"""Types of acknowledgements."""
-
-CLIENT_REJECT: Final = "rejected"
-DELIVERY_COUNT_EXCEEDED: Final = "delivery count exceeded"
-"""Reasons why records go to the dead letter queue."""
-
-
-class Limits(NamedTuple):
-    """The settings of a group for its share-partitions. They may change between two calls."""
-
-    lock_duration_ms: int = 30_000
-    delivery_count_limit: int = 5
-    max_record_locks: int = 2_000
-    is_renew_enabled: bool = True
-    has_dead_letters: bool = False
-    """Whether the group has a dead letter queue."""
-
-
-class Acknowledgement(NamedTuple):
-    """An acknowledgement of [first, last]. `types` contains one type, or one for each offset."""
-
-    first: int
-    last: int
-    types: Sequence[int]
-
-
-class DeadLetters(NamedTuple):
-    """Archiving records, which must be written to the dead letter queue before they are archived."""
-
-    first: int
-    last: int
-    delivery_count: int
-    cause: str
-
-
-class Write(NamedTuple):
-    """Changes to store. After that, pass the object to `SharePartition.written`."""
-
-    start_offset: int
-    delivery_complete_count: int
-    batches: list[StateBatch]
-    changes: list[_Change]
-    dead_letters: list[DeadLetters]
-
-
-class _Change(NamedTuple):
-    """A pending state change, as kept until it is stored."""
-
-    first: int
-    last: int
-    state: int
-    transition: Transition
 
 
 class SharePartition:
@@ -186,7 +140,8 @@ class SharePartition:
 
     def slice(self, first: int, last: int) -> list[InFlightBatch]:
         """Return the batches that begin in [first, last]."""
-        return self.batches[bisect_left(self.firsts, first) : bisect_right(self.firsts, last)]
+        start, end = bisect_left(self.firsts, first), bisect_right(self.firsts, last)
+        return self.batches[start:end]
 
     def insert(self, batch: InFlightBatch) -> None:
         if not self.firsts or batch.first > self.firsts[-1]:
@@ -273,7 +228,8 @@ class SharePartition:
             at = self.floor(self.start_offset)
         if at < 0:
             return ErrorCode.INVALID_RECORD_STATE
-        batches = self.batches[at : bisect_right(self.firsts, last)]
+        end = bisect_right(self.firsts, last)
+        batches = self.batches[at:end]
         if not batches or batches[-1].last < first or batches[-1].last < last:
             return ErrorCode.INVALID_REQUEST
         from_offset = max(first, self.start_offset)
@@ -285,7 +241,7 @@ class SharePartition:
             for run in batch.within(low, high):
                 if run.state != ACQUIRED or run.pending is not None or run.member != member:
                     return ErrorCode.INVALID_RECORD_STATE
-            for low_of_type, high_of_type, kind in _of_one_type(first, low, high, types):
+            for low_of_type, high_of_type, kind in of_one_type(first, low, high, types):
                 if kind == RENEW and not self.limits.is_renew_enabled:
                     return ErrorCode.INVALID_RECORD_STATE
                 if len(types) > 1 or not batch.covers(low, high):
@@ -294,7 +250,7 @@ class SharePartition:
                     if kind == RENEW:
                         run.deadline_ms = now_ms + self.limits.lock_duration_ms
                     else:
-                        self._change(run, _STATE_AFTER[kind], write, kind == REJECT)
+                        self._change(run, STATE_AFTER[kind], write, kind == REJECT)
         return ErrorCode.NONE
 
     def release_acquired(self, member: str) -> Write:
@@ -334,7 +290,7 @@ class SharePartition:
         run.pending = transition
         state = run.state
         write.batches.append(StateBatch(run.first, run.last, state, run.delivery_count))
-        write.changes.append(_Change(run.first, run.last, state, transition))
+        write.changes.append(Change(run.first, run.last, state, transition))
         if state == ARCHIVING:
             cause = CLIENT_REJECT if is_rejected else DELIVERY_COUNT_EXCEEDED
             write.dead_letters.append(DeadLetters(run.first, run.last, run.delivery_count, cause))
@@ -371,7 +327,7 @@ class SharePartition:
             batch.compact()
         return self.advance() or self.may_be_available
 
-    def _roll_back(self, changes: Sequence[_Change], now_ms: int) -> None:
+    def _roll_back(self, changes: Sequence[Change], now_ms: int) -> None:
         changed: dict[InFlightBatch, None] = {}
         for change in changes:
             for batch in self._holding(change.first, change.last):
@@ -395,25 +351,28 @@ class SharePartition:
                 part.archive()
 
     def _holding(self, first: int, last: int) -> list[InFlightBatch]:
-        at = max(self.floor(first), 0)
-        return self.batches[at : bisect_right(self.firsts, last)]
+        start, end = max(self.floor(first), 0), bisect_right(self.firsts, last)
+        return self.batches[start:end]
 
     def count_from_start(self, first: int, last: int) -> int:
         """Return the number of offsets in [first, last] that are not before the start offset."""
         return max(last - max(first, self.start_offset) + 1, 0)
 
-    def dead_letters_written(self, letters: DeadLetters) -> Write:
+    def dead_letters_written(self, letters: Iterable[DeadLetters]) -> Write:
         """Archive records that have been written to the dead letter queue, or could not be written to it.
         The returned changes have taken effect.
         """
         write = self._new_write()
-        for batch in self._holding(letters.first, letters.last):
-            for run in batch.within(letters.first, letters.last):
-                if run.state == ARCHIVING:
+        ranges = sorted((each.first, each.last) for each in letters)
+        if not ranges:
+            return self._sealed(write)
+        for batch in self._holding(ranges[0][0], ranges[-1][1]):
+            for run in batch.cut_ranges(ranges):
+                if run.state == ARCHIVING and run.pending is None:
                     run.archive()
                     write.batches.append(StateBatch(run.first, run.last, ARCHIVED, run.delivery_count))
                     self.delivery_complete_count += self.count_from_start(run.first, run.last)
-            batch.compact_within(letters.first, letters.last)
+            batch.compact_within(ranges[0][0], ranges[-1][1])
         return self._sealed(write)
 
     # --- time
@@ -511,9 +470,10 @@ class SharePartition:
             self.start_offset = self.end_offset = log_start_offset
             self.delivery_complete_count = 0
             return
+        end = self.floor(log_start_offset - 1) + 1
         complete = sum(
             self.count_from_start(run.first, min(run.last, log_start_offset - 1))
-            for batch in self.batches[: self.floor(log_start_offset - 1) + 1]
+            for batch in self.batches[:end]
             for run in batch.runs
             if run.first < log_start_offset and is_terminal(run.state)
         )
@@ -547,21 +507,3 @@ class SharePartition:
                         self.delivery_complete_count += run.last - run.first + 1
             batch.compact()
         return archived
-
-
-_STATE_AFTER: Final = {GAP: ARCHIVED, ACCEPT: ACKNOWLEDGED, RELEASE: AVAILABLE, REJECT: ARCHIVED}
-
-
-def _of_one_type(first: int, low: int, high: int, types: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Divide [low, high] into ranges with the same acknowledgement type: (first, last, type). `first` is the
-    offset of the first type.
-    """
-    if len(types) == 1:
-        return [(low, high, types[0])]
-    ranges: list[tuple[int, int, int]] = []
-    begin = low
-    for offset in range(low + 1, high + 2):
-        if offset > high or types[offset - first] != types[begin - first]:
-            ranges.append((begin, offset - 1, types[begin - first]))
-            begin = offset
-    return ranges

@@ -11,20 +11,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka_compat.config.auto_offset_reset import EARLIEST, LATEST
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
+from kafka_compat.metadata.features import SHARE_VERSION
 from kafka_compat.share_coordinator.persister import SharePartitionKey
+from kafka_compat.share_partitions.changes import Acknowledgement, Limits
 from kafka_compat.share_partitions.delayed_share_fetch import (
     DelayedShareFetch,
+    FetchedPartition,
     Results,
     ShareFetchParams,
-    Target,
 )
 from kafka_compat.share_partitions.led_share_partition import DeadLetterQueue, Done, LedSharePartition
-from kafka_compat.share_partitions.share_partition import Acknowledgement, Limits
 from kafka_compat.share_partitions.share_session import SessionKey, ShareSession, ShareSessions
 from kafka_compat.storage.errors import StorageError
 
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from kafka_compat.replication.replica_manager import ReplicaManager
     from kafka_compat.share_coordinator.persister import Persister
     from kafka_compat.share_partitions.share_session import TopicIdPartition
+
+_DEAD_LETTERS_LEVEL: Final = 2
+"""First level of share.version with dead letter queues."""
 
 Kind = TypeVar("Kind", str, tuple[str, int])
 
@@ -84,7 +88,9 @@ class SharePartitionManager:
             settings.delivery_count_limit,
             settings.partition_max_record_locks,
             settings.is_renew_enabled,
-            self.dead_letters is not None and settings.dead_letter_topic is not None,
+            self.dead_letters is not None
+            and settings.dead_letter_topic is not None
+            and self._metadata.feature_level(SHARE_VERSION) >= _DEAD_LETTERS_LEVEL,
         )
 
     # --- share-partitions
@@ -137,6 +143,8 @@ class SharePartitionManager:
 
     def close(self) -> None:
         """Forget everything, because the broker stops."""
+        if self.dead_letters is not None:
+            self.dead_letters.close()
         for led in list(self._led.values()):
             self.forget(led)
 
@@ -156,11 +164,21 @@ class SharePartitionManager:
     def fetch(
         self,
         params: ShareFetchParams,
-        targets: Sequence[Target],
+        partitions: Sequence[TopicIdPartition],
         errors: Results,
         done: Callable[[Results], None],
-    ) -> DelayedShareFetch:
-        """Acquire records of these share-partitions. `errors` are results of other partitions."""
+    ) -> Steps[DelayedShareFetch]:
+        """Acquire records of these partitions. `errors` are results of other partitions."""
+        targets = []
+        if params.max_records <= 0 or params.max_bytes <= 0:
+            partitions = ()
+        for each in partitions:
+            led = self.get_or_load(params.group_id, each.topic_id, each.partition)
+            if isinstance(led, LedSharePartition):
+                targets.append((each, led))
+            else:
+                errors[each] = FetchedPartition(led)
+            yield None
         fetch = DelayedShareFetch(params, targets, errors, self._long_work, self.scheduler.monotonic_ms, done)
         fetch.start()
         return fetch
@@ -175,12 +193,13 @@ class SharePartitionManager:
         else:
             led.acknowledge(key.member_id, batches, done)
 
-    def connection_closed(self, key: SessionKey, connection: object) -> None:
-        """End the session of a member whose connection has closed."""
-        session = self.sessions.end_of_connection(key, connection)
-        if session is not None:
-            self.release(session)
-        self.in_turn(partial(self._forget_unused, key.group_id))
+    def connection_closed(self, connection: object, group_id: str) -> None:
+        """End the sessions of a closed connection. `group_id` is the group of the session opened last."""
+        keys = self.sessions.of_connection(connection)
+        for key in keys:
+            self.end_session(key)
+        for each in {group_id, *(key.group_id for key in keys)}:
+            self.in_turn(partial(self._forget_unused, each))
 
     def _forget_unused(self, group_id: str) -> None:
         """Forget the share-partitions of a group without sessions. Their states are stored."""
@@ -190,8 +209,13 @@ class SharePartitionManager:
             self.in_turn(partial(self._forget_if_unused, led))
 
     def _forget_if_unused(self, led: LedSharePartition) -> None:
-        if not self.sessions.has_members(led.key.group_id):
+        """Forget a share-partition, but not before its changes are stored and its dead letters written."""
+        if self.sessions.has_members(led.key.group_id):
+            return
+        if led.is_settled:
             self.forget(led)
+        else:
+            led.when_settled = partial(self.in_turn, partial(self._forget_if_unused, led))
 
     def end_session(self, key: SessionKey) -> None:
         """End the session of a member, and release its records."""

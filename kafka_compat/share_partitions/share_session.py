@@ -41,7 +41,7 @@ def next_epoch(epoch: int) -> int:
 
 
 class ShareSession:
-    __slots__ = ("connection", "epoch", "key", "partitions")
+    __slots__ = ("connection", "epoch", "key", "names", "partitions")
 
     def __init__(self, key: SessionKey, connection: object) -> None:
         self.key = key
@@ -51,6 +51,8 @@ class ShareSession:
         """The epoch that the next request must contain."""
         self.partitions: dict[TopicIdPartition, bool] = {}
         """The partitions, in order of addition, and whether the next response must contain them."""
+        self.names: dict[TopicIdPartition, str] = {}
+        """The topic of each partition, for partitions of topics that have been deleted since."""
 
     def add(self, partitions: Iterable[TopicIdPartition], *, is_new: bool) -> None:
         """Add partitions, which are new unless the session begins with them."""
@@ -59,7 +61,9 @@ class ShareSession:
 
     def forget(self, topic_id: UUID, partitions: Iterable[int]) -> None:
         for each in partitions:
-            self.partitions.pop(TopicIdPartition(topic_id, each), None)
+            partition = TopicIdPartition(topic_id, each)
+            self.partitions.pop(partition, None)
+            self.names.pop(partition, None)
 
     def rotated(self, epoch: int) -> list[TopicIdPartition]:
         """Return the partitions in the order in which a request with this epoch fetches them: each request
@@ -86,6 +90,7 @@ class ShareSessions:
 
     def __init__(self) -> None:
         self._sessions: dict[SessionKey, ShareSession] = {}
+        self._of_connection: dict[object, dict[SessionKey, None]] = {}
         self._members: Counter[str] = Counter()
         """Number of sessions of each group."""
 
@@ -109,6 +114,7 @@ class ShareSessions:
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         session = self._sessions[key] = ShareSession(key, connection)
         self._members[key.group_id] += 1
+        self._of_connection.setdefault(connection, {})[key] = None
         return session
 
     def advance(self, key: SessionKey, epoch: int) -> ShareSession:
@@ -131,11 +137,12 @@ class ShareSessions:
             self._members[key.group_id] -= 1
             if not self._members[key.group_id]:
                 del self._members[key.group_id]
+            keys = self._of_connection[session.connection]
+            del keys[key]
+            if not keys:
+                del self._of_connection[session.connection]
         return session
 
-    def end_of_connection(self, key: SessionKey, connection: object) -> ShareSession | None:
-        """Forget a session whose connection has closed, and return it. Return None if it was replaced."""
-        session = self._sessions.get(key)
-        if session is None or session.connection is not connection:
-            return None
-        return self.end(key)
+    def of_connection(self, connection: object) -> list[SessionKey]:
+        """Return the keys of the sessions that a connection has opened."""
+        return list(self._of_connection.get(connection, ()))

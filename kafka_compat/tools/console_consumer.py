@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafka_compat.client.cluster import Cluster
 from kafka_compat.storage.records.kinds import TimestampType
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from kafka_compat.client.group_member import GroupMember
 
 CLIENT_ID: Final = "console-consumer"
+OLD_NAME: Final = "Option --{old} is deprecated: use --{new}."
 _ALSO: Final = "whitelist="
 _RENAMED: Final = (("consumer-property", "command-property"), ("consumer.config", "command-config"))
-_OLD_NAME: Final = "Option --{old} is deprecated: use --{new}."
 _NEWER_PROTOCOL: Final = (
     "Consuming with the classic group protocol. For the newer one (KIP-848), see "
     "kafka.apache.org/documentation/#consumer_rebalance_protocol"
@@ -50,7 +50,7 @@ def run(arguments: list[str]) -> int:
     offset = _offset(options)
     timeout_ms = options.integer("timeout-ms", 64)
     timeout_s = _FOR_EVER_S if timeout_ms is None or timeout_ms < 0 else timeout_ms / 1000
-    formatter = _formatter(options)
+    formatter = formatter_of(options)
     max_messages = options.integer("max-messages")
     limit = -1 if max_messages is None else max_messages
     cluster: Cluster | None = None
@@ -58,7 +58,7 @@ def run(arguments: list[str]) -> int:
         cluster, fetcher, consumer = _consumer(options, settings, offset)
         if not options.has("partition") and settings.get("group.protocol", "classic").lower() == "classic":
             print(_NEWER_PROTOCOL, file=sys.stderr)
-        console = _Console(consumer, fetcher, formatter, options.has("skip-message-on-error"))
+        console = Console(consumer, fetcher, formatter, options.has("skip-message-on-error"))
         code = console.run(limit, timeout_s)
         if options.has("enable-systest-events"):
             print("shutdown_complete")
@@ -72,18 +72,40 @@ def run(arguments: list[str]) -> int:
             cluster.close()
 
 
-class _Console:
+class Consuming(Protocol):
+    """A consumer that fetches records into a buffer."""
+
+    def poll(self, wait_s: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Buffer(Protocol):
+    """The buffer of a consumer."""
+
+    def take(self) -> Consumed | None: ...
+
+
+class Console:
+    """Prints the records of a consumer to standard output. With `skips_on_error`, records that cannot be
+    formatted are skipped; `done` is called for each record, with whether it was printed.
+    """
+
     def __init__(
         self,
-        consumer: GroupMember | TopicConsumer,
-        fetcher: Fetcher,
+        consumer: Consuming,
+        fetcher: Buffer,
         formatter: Formatter,
         skips_on_error: bool,
+        done: Callable[[Consumed, bool], None] | None = None,
+        logger: str = _LOGGER,
     ) -> None:
         self._consumer = consumer
         self._fetcher = fetcher
         self._formatter = formatter
         self._skips_on_error = skips_on_error
+        self._done = done
+        self._logger = logger
         self._count = 0
 
     def run(self, limit: int, timeout_s: float) -> int:
@@ -116,17 +138,22 @@ class _Console:
                 except (KeyboardInterrupt, _Stopped):
                     raise
                 except Exception as error:
-                    log("ERROR", "Error processing message, terminating consumer process: ", _LOGGER)
+                    log("ERROR", "Error processing message, terminating consumer process: ", self._logger)
                     print(_failure(error).trace, end="", file=sys.stderr)
                     return
             self._count += 1
+            is_printed = True
             try:
                 out.write(self._formatter(record))
             except Failure as failure:
                 if not self._skips_on_error:
                     raise
-                log("ERROR", "Error processing message, skipping this message: ", _LOGGER)
+                is_printed = False
+                what = "skipping" if self._done is None else "rejecting"
+                log("ERROR", f"Error processing message, {what} this message: ", self._logger)
                 print(failure.trace, end="", file=sys.stderr)
+            if self._done is not None:
+                self._done(record, is_printed)
         out.flush()
 
     def _next(self, timeout_s: float) -> Consumed:
@@ -144,7 +171,7 @@ class _Console:
         try:
             self._consumer.close()
         except Exception as error:
-            log("WARN", f"Closing the consumer failed: {_failure(error)}", _LOGGER)
+            log("WARN", f"Closing the consumer failed: {_failure(error)}", self._logger)
         with suppress(Unwritable):
             sys.stdout.flush()
         print(f"Processed a total of {self._count} messages", file=sys.stderr)
@@ -239,7 +266,7 @@ def _options(arguments: list[str]) -> Options:
 def _settings(options: Options) -> dict[str, str]:
     for old, new in _RENAMED:
         options.forbid_together(old, new)
-    properties, config = (options.renamed(old, new, _OLD_NAME) for old, new in _RENAMED)
+    properties, config = (options.renamed(old, new, OLD_NAME) for old, new in _RENAMED)
     of_file = settings_in(options.given(config)) if options.has(config) else {}
     given = options.pairs(properties)
     named = [options.value("group"), of_file.get("group.id"), given.get("group.id")]
@@ -279,7 +306,8 @@ def _offset(options: Options) -> int:
     return int(text)
 
 
-def _formatter(options: Options) -> Formatter:
+def formatter_of(options: Options) -> Formatter:
+    """Return the formatter that the flags select. Exits with the help if they are invalid."""
     properties: dict[str, str] = {}
     if options.has("formatter-config"):
         properties = settings_in(options.given("formatter-config"))
@@ -287,7 +315,7 @@ def _formatter(options: Options) -> Formatter:
         if options.value(flag):
             properties[flag.replace("-", ".")] = options.given(flag)
     options.forbid_together("property", "formatter-property")
-    properties |= options.pairs(options.renamed("property", "formatter-property", _OLD_NAME))
+    properties |= options.pairs(options.renamed("property", "formatter-property", OLD_NAME))
     if options.as_json:
         return json_lines(properties)
     try:
@@ -362,7 +390,8 @@ class _Columns:
         if self._offset:
             columns.append(b"Offset:%d" % record.offset)
         if self._delivery:
-            columns.append(b"Delivery:NOT_PRESENT")
+            count = record.delivery_count
+            columns.append(b"Delivery:NOT_PRESENT" if count is None else b"Delivery:%d" % count)
         if self._epoch:
             # Kafka's command passes the record to its formatter without the leader epoch.
             columns.append(b"Epoch:NOT_PRESENT")

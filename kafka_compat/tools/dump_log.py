@@ -387,7 +387,7 @@ def producer_snapshot(path: str) -> Iterator[str]:
         yield line
 
 
-_NOT_HERE = ("cluster-metadata-decoder", "remote-log-metadata-decoder", "share-group-state-decoder")
+_NOT_HERE = ("cluster-metadata-decoder", "remote-log-metadata-decoder")
 _STRING_DECODERS = ("kafka.serializer.StringDecoder", "org.apache.kafka.tools.api.StringDecoder")
 _MESSAGE_BYTES_MAX = 5 * 1024 * 1024
 _LINES = 1000
@@ -512,6 +512,8 @@ def _decoder(options: Options) -> internal_records.Decoder | None:
         return internal_records.of_offsets
     if options.has("transaction-log-decoder"):
         return internal_records.of_transactions
+    if options.has("share-group-state-decoder"):
+        return internal_records.of_share_states
     for name in ("value-decoder-class", "key-decoder-class"):
         decoder = options.value(name)
         if decoder and decoder not in _STRING_DECODERS:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from kafka_compat.protocol.codec import MalformedRequest, decode, decode_versioned
 from kafka_compat.protocol.messages import consumer_group_records as messages
+from kafka_compat.protocol.messages import share_group_records as shares
 from kafka_compat.protocol.messages.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -22,6 +23,12 @@ from kafka_compat.protocol.messages.consumer_offsets import (
 from kafka_compat.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
+)
+from kafka_compat.protocol.messages.share_group_state import (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
 )
 from kafka_compat.protocol.messages.transaction_state import TransactionLogKey, TransactionLogValue
 from kafka_compat.protocol.schema import FieldSpec, fields_of
@@ -119,6 +126,18 @@ _OF_CONSUMER_GROUPS: Final[_Classes] = {
     8: (messages.ConsumerGroupCurrentMemberAssignmentKey, messages.ConsumerGroupCurrentMemberAssignmentValue),
     16: (messages.ConsumerGroupRegularExpressionKey, messages.ConsumerGroupRegularExpressionValue),
 }
+_OF_SHARE_GROUPS: Final[_Classes] = {
+    10: (shares.ShareGroupMemberMetadataKey, shares.ShareGroupMemberMetadataValue),
+    11: (shares.ShareGroupMetadataKey, shares.ShareGroupMetadataValue),
+    12: (shares.ShareGroupTargetAssignmentMetadataKey, shares.ShareGroupTargetAssignmentMetadataValue),
+    13: (shares.ShareGroupTargetAssignmentMemberKey, shares.ShareGroupTargetAssignmentMemberValue),
+    14: (shares.ShareGroupCurrentMemberAssignmentKey, shares.ShareGroupCurrentMemberAssignmentValue),
+    15: (shares.ShareGroupStatePartitionMetadataKey, shares.ShareGroupStatePartitionMetadataValue),
+}
+_OF_SHARE_STATES: Final[_Classes] = {
+    0: (ShareSnapshotKey, ShareSnapshotValue),
+    1: (ShareUpdateKey, ShareUpdateValue),
+}
 _OF_TRANSACTIONS: Final[_Classes] = {0: (TransactionLogKey, TransactionLogValue)}
 _EMBEDDED = {"subscription": ConsumerProtocolSubscription, "assignment": ConsumerProtocolAssignment}
 
@@ -138,7 +157,12 @@ def _utf8(content: bytes | None) -> str | None:
 
 def of_offsets(record: Record) -> Texts:
     """Decode a record of `__consumer_offsets`. Raises MissingKey if the record has no key."""
-    return _of_coordinator(record, _OF_OFFSETS | _OF_GROUPS | _OF_CONSUMER_GROUPS)
+    return _of_coordinator(record, _OF_OFFSETS | _OF_GROUPS | _OF_CONSUMER_GROUPS | _OF_SHARE_GROUPS)
+
+
+def of_share_states(record: Record) -> Texts:
+    """Decode a record of `__share_group_state`. Raises MissingKey if the record has no key."""
+    return _of_coordinator(record, _OF_SHARE_STATES)
 
 
 def of_transactions(record: Record) -> Texts:
@@ -204,6 +228,8 @@ def _formatter(classes: _Classes) -> Callable[[Consumed], bytes]:
 FORMATTERS: Final[dict[str, Callable[[Consumed], bytes]]] = {
     "OffsetsMessageFormatter": _formatter(_OF_OFFSETS),
     "GroupMetadataMessageFormatter": _formatter(_OF_GROUPS),
+    "ShareGroupMessageFormatter": _formatter(_OF_SHARE_GROUPS),
+    "group.share.ShareGroupStateMessageFormatter": _formatter(_OF_SHARE_STATES),
     "TransactionLogMessageFormatter": _formatter(_OF_TRANSACTIONS),
 }
 

@@ -15,6 +15,7 @@ TOOLS: Final = {
     "configs": "kafka_compat.tools.configs",
     "console-consumer": "kafka_compat.tools.console_consumer",
     "console-producer": "kafka_compat.tools.console_producer",
+    "console-share-consumer": "kafka_compat.tools.console_share_consumer",
     "consumer-groups": "kafka_compat.tools.consumer_groups",
     "consumer-perf-test": "kafka_compat.tools.consumer_perf_test",
     "delete-records": "kafka_compat.tools.delete_records",
@@ -26,6 +27,7 @@ TOOLS: Final = {
     "log-dirs": "kafka_compat.tools.log_dirs",
     "producer-perf-test": "kafka_compat.tools.producer_perf_test",
     "reassign-partitions": "kafka_compat.tools.reassign_partitions",
+    "share-groups": "kafka_compat.tools.share_groups",
     "topics": "kafka_compat.tools.topics",
     "transactions": "kafka_compat.tools.transactions",
 }

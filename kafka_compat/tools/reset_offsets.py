@@ -2,8 +2,9 @@
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from typing import Final
 
 from kafka_compat.client.cluster import Cluster
@@ -53,14 +54,22 @@ def reset_offsets(cluster: Cluster, options: Options) -> None:
             )
             plan[group_id] = {}
             continue
-        plan[group_id] = _Planner(cluster, options, group_id).offsets()
+        planner = Planner(cluster, options, group_id, partial(_committed, cluster, group_id))
+        plan[group_id] = planner.offsets()
         if options.has("execute"):
             new = {place: Committed(offset) for place, offset in plan[group_id].items()}
             commit_offsets(cluster, group_id, new)
-    _print(plan, options)
+    print_plan(plan, options)
 
 
-def _print(plan: Mapping[str, Offsets], options: Options) -> None:
+def _committed(cluster: Cluster, group_id: str) -> Offsets:
+    with awaited():
+        found = committed_offsets(cluster, group_id)
+    return {place: one.offset for place, one in found.items()}
+
+
+def print_plan(plan: Mapping[str, Offsets], options: Options) -> None:
+    """Print the new offsets of groups as a table, as CSV (--export) or as JSON."""
     rows = [
         (group_id, topic, number, offset)
         for group_id, offsets in plan.items()
@@ -87,13 +96,16 @@ def _csv(cell: object) -> str:
     return f'"{text}"' if re.search(r'[,"\s]', text) else text
 
 
-class _Planner:
-    """The calculation of one group's new offsets."""
+class Planner:
+    """The calculation of one group's new offsets. `current` returns its current offsets."""
 
-    def __init__(self, cluster: Cluster, options: Options, group_id: str) -> None:
+    def __init__(
+        self, cluster: Cluster, options: Options, group_id: str, current: Callable[[], Offsets]
+    ) -> None:
         self._cluster = cluster
         self._options = options
         self._group_id = group_id
+        self._current = current
 
     def offsets(self) -> Offsets:
         """Return the new offsets. Raises Failure if an argument is invalid or a request fails."""
@@ -124,14 +136,14 @@ class _Planner:
             case "from-file":
                 return self._from_file(options.given("from-file"))
             case _:
-                committed = self._committed()
-                known = {place: committed[place].offset for place in partitions if place in committed}
+                current = self._current()
+                known = {place: current[place] for place in partitions if place in current}
                 return known | self._listed([place for place in partitions if place not in known], LATEST)
 
     def _partitions(self) -> list[TopicPartition]:
         options = self._options
         if options.has("all-topics"):
-            return sorted(self._committed())
+            return sorted(self._current())
         if not options.has("topic"):
             if not options.has("from-file"):
                 options.usage_error("Specify --all-topics or --topic.")
@@ -154,25 +166,21 @@ class _Planner:
                 text = f'The partitions "{names}" {what}'
                 raise Failure(f"org.apache.kafka.common.errors.{kind}Exception", text)
 
-    def _committed(self) -> dict[TopicPartition, Committed]:
-        with awaited():
-            return committed_offsets(self._cluster, self._group_id)
-
     def _listed(self, partitions: Iterable[TopicPartition], when: int) -> Offsets:
         with awaited():
             found = list_offsets(self._cluster, dict.fromkeys(partitions, when))
         return {place: one.offset for place, one in found.items()}
 
     def _shifted(self, partitions: Iterable[TopicPartition], by: int) -> Offsets:
-        committed = self._committed()
+        current = self._current()
         found = {}
         for place in partitions:
-            if place not in committed:
+            if place not in current:
                 topic, number = place
                 raise illegal_argument(
                     f"Cannot shift the offset of partition {topic}-{number}: none is committed"
                 )
-            found[place] = committed[place].offset + by
+            found[place] = current[place] + by
         return found
 
     def _at_time(self, partitions: Iterable[TopicPartition], when_ms: int) -> Offsets:

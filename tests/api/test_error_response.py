@@ -116,7 +116,7 @@ def _name_apart(message: Any, numbers: Iterator[int]) -> None:
             setattr(message, name, f"{value}{next(numbers)}")
         elif name in ("producer_id", "partition_index", "index", "partition"):
             setattr(message, name, next(numbers))
-        elif name == "resource_types":
+        elif name in ("resource_types", "acknowledge_types"):
             # Kafka does not store these bytes in a set, so they may repeat.
             continue
         elif name == "security_protocol":

@@ -12,7 +12,7 @@ import pytest
 from kafka_compat.broker import StartupError
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.errors import ErrorCode
-from kafka_compat.metadata.features import GROUP_VERSION, SUPPORTED, TRANSACTION_VERSION
+from kafka_compat.metadata.features import GROUP_VERSION, SHARE_VERSION, SUPPORTED, TRANSACTION_VERSION
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
 from kafka_compat.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
@@ -101,7 +101,7 @@ async def test_malformed_levels_leave_the_levels_unchanged(
     await until(lambda: broker.metadata.feature_level(GROUP_VERSION) == 0)
     await broker.store.set(znodes.FEATURE_LEVELS, b'{"version":1,"levels":{"group.version":"x"}}')
     await until(lambda: "the feature levels stay unchanged" in caplog.text)
-    assert broker.metadata.feature_levels == {GROUP_VERSION: 0, TRANSACTION_VERSION: 2}
+    assert broker.metadata.feature_levels == {GROUP_VERSION: 0, TRANSACTION_VERSION: 2, SHARE_VERSION: 2}
     await broker.store.set(znodes.FEATURE_LEVELS, znodes.encode_feature_levels({GROUP_VERSION: 1}))
     await until(lambda: broker.metadata.feature_level(GROUP_VERSION) == 1)
 

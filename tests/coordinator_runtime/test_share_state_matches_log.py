@@ -38,8 +38,8 @@ from kafka_compat.share_coordinator.persister import SharePartitionKey, StateBat
 from kafka_compat.share_coordinator.records import Snapshot, decode_record
 from kafka_compat.share_coordinator.share_partition_state import SharePartitionState, State
 from tests.groups.memory import ManualScheduler
+from tests.share_coordinator.batches import batches, model
 from tests.share_coordinator.memory import COLD_MS, OTHER, TOPIC, ShareLog, coordinator_of
-from tests.share_coordinator.test_state_batches import batches, model
 
 CAMPAIGN = bool(os.environ.get("KAFKA_COMPAT_CAMPAIGN"))
 UPDATES_PER_SNAPSHOT = 3

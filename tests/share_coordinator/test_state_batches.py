@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,32 +13,7 @@ from kafka_compat.share_coordinator.state_batches import (
     combine_in_steps,
     is_valid,
 )
-
-
-@st.composite
-def batches(draw: st.DrawFn) -> list[StateBatch]:
-    found = []
-    for _ in range(draw(st.integers(0, 6))):
-        first = draw(st.integers(0, 30))
-        last = first + draw(st.integers(0, 8))
-        found.append(StateBatch(first, last, draw(st.sampled_from((0, 2, 3, 4))), draw(st.integers(1, 3))))
-    return found
-
-
-def model(some: Iterable[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
-    states: dict[int, tuple[int, int]] = {}
-    for batch in some:
-        for offset in range(max(batch.first_offset, start_offset), batch.last_offset + 1):
-            state = (batch.delivery_count, batch.delivery_state)
-            states[offset] = max(states.get(offset, state), state)
-    combined: list[StateBatch] = []
-    for offset, (count, kind) in sorted(states.items()):
-        last = combined[-1] if combined else None
-        if last is not None and last[1:] == (offset - 1, kind, count):
-            combined[-1] = last._replace(last_offset=offset)
-        else:
-            combined.append(StateBatch(offset, offset, kind, count))
-    return tuple(combined)
+from tests.share_coordinator.batches import batches, model
 
 
 @given(st.lists(st.tuples(batches(), st.integers(-1, 35)), min_size=1, max_size=4))

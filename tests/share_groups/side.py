@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode
@@ -261,16 +261,23 @@ class ShareSide:
 
     def create_dead_letters(self) -> None:
         """Create the topic for dead letters, with two partitions."""
-        topic = {
-            "name": self.dead_letter_topic,
-            "num_partitions": 2,
+        self.create_plain(self.dead_letter_topic, 2, {"errors.deadletterqueue.group.enable": "true"})
+
+    def create_plain(self, topic: str, size: int, configs: Mapping[str, str]) -> None:
+        """Create a topic that is not part of the history, under its real name."""
+        wanted = {
+            "name": topic,
+            "num_partitions": size,
             "replication_factor": 1,
-            "configs": [{"name": "errors.deadletterqueue.group.enable", "value": "true"}],
+            "configs": [{"name": name, "value": value} for name, value in configs.items()],
         }
-        answer = self._controller.ask(ApiKey.CREATE_TOPICS, 7, {"topics": [topic], "timeout_ms": 30_000})
+        answer = self._controller.ask(ApiKey.CREATE_TOPICS, 7, {"topics": [wanted], "timeout_ms": 30_000})
         assert not answer["topics"][0]["error_code"], answer
-        for partition in range(2):
-            self._find_leader(self.dead_letter_topic, partition)
+        for partition in range(size):
+            self._find_leader(topic, partition)
+
+    def to_leader_of(self, topic: str, partition: int) -> Connection:
+        return self._to(self._find_leader(topic, partition))
 
     def dead_letters(self) -> list[Plain]:
         """Return the dead letters, with the names that topics have in the history."""

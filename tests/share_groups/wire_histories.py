@@ -953,7 +953,7 @@ class ShareHistory:
             with suppress(AssertionError):
                 self._await(is_released, f"the release of {partition}", 20)
         if has_waited:
-            time.sleep(_QUIET_S)
+            time.sleep(_QUIET_S)  # a second release, which nobody reports, would come by then
 
     def _let_locks_expire(self, client: Client) -> None:
         if not client.session_epoch or not client.session or client.held:

@@ -13,7 +13,7 @@ def run() -> None:
 
     def create(self: HostedCoordinators, *given: object, **more: object) -> None:
         created(self, *given, **more)  # type: ignore[arg-type]
-        self.persister = Lazy(lambda: MemoryPersister(initializes=True))  # type: ignore[arg-type, return-value]
+        self.persister = Lazy(lambda: MemoryPersister(initializes=True))  # type: ignore[arg-type,return-value]
 
     HostedCoordinators.__init__ = create  # type: ignore[method-assign]
     sys.exit(main())

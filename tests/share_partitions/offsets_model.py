@@ -9,8 +9,7 @@ from random import Random
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.share_partitions.acquisition import AcquiredRange, Acquisition, OffsetRange
-from kafka_compat.share_partitions.in_flight import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE
-from kafka_compat.share_partitions.share_partition import (
+from kafka_compat.share_partitions.changes import (
     ACCEPT,
     GAP,
     REJECT,
@@ -18,9 +17,10 @@ from kafka_compat.share_partitions.share_partition import (
     RENEW,
     Acknowledgement,
     Limits,
-    SharePartition,
     Write,
 )
+from kafka_compat.share_partitions.in_flight import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE
+from kafka_compat.share_partitions.share_partition import SharePartition
 
 MEMBERS = ("a", "b", "c")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -11,8 +11,7 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from kafka_compat.share_coordinator.persister import SharePartitionKey, StateBatch
 from kafka_compat.share_partitions.acquisition import Acquisition, OffsetRange
-from kafka_compat.share_partitions.led_share_partition import LedSharePartition
-from kafka_compat.share_partitions.share_partition import (
+from kafka_compat.share_partitions.changes import (
     ACCEPT,
     REJECT,
     RELEASE,
@@ -20,6 +19,7 @@ from kafka_compat.share_partitions.share_partition import (
     DeadLetters,
     Limits,
 )
+from kafka_compat.share_partitions.led_share_partition import LedSharePartition
 from tests.share_partitions.memory_persister import MemoryPersister
 
 KEY = SharePartitionKey("group", UUID(int=1), 0)
@@ -214,25 +214,61 @@ def test_without_a_queue_dead_letters_are_archived_at_once() -> None:
     assert host.led.machine.start_offset == 10
 
 
+class Queue:
+    """A dead letter queue that writes when the test says so."""
+
+    def __init__(self) -> None:
+        self.letters: list[DeadLetters] = []
+
+    def write(self, source: LedSharePartition, letters: Sequence[DeadLetters]) -> None:
+        self.letters += letters
+
+    def close(self) -> None:
+        self.letters.clear()
+
+
 def test_dead_letters_are_archived_when_they_have_been_written() -> None:
     host = Host()
-    queued: list[Callable[[], None]] = []
-
-    class Queue:
-        def write(
-            self, key: SharePartitionKey, replica: object, letters: DeadLetters, done: Callable[[], None]
-        ) -> None:
-            assert letters == DeadLetters(0, 9, 1, "rejected")
-            queued.append(done)
-
-    host.dead_letters = Queue()
+    host.dead_letters = queue = Queue()
     host.group_limits = host.group_limits._replace(has_dead_letters=True)
     host.load()
     host.acquire()
     host.acknowledge(REJECT)
+    assert queue.letters == [DeadLetters(0, 9, 1, "Offset rejected by client.")]
     assert host.stored == (StateBatch(0, 9, 3, 1),)
-    for each in queued:
-        each()
+    host.led.dead_letters_written(queue.letters)
     host.scheduler.advance(0)
     assert host.led.machine is not None
     assert host.led.machine.start_offset == 10
+
+
+def test_a_share_partition_is_settled_when_its_dead_letters_are_archived() -> None:
+    host = Host()
+    host.dead_letters = queue = Queue()
+    host.group_limits = host.group_limits._replace(has_dead_letters=True)
+    host.load()
+    host.acquire()
+    assert host.led.is_settled
+    host.acknowledge(REJECT)
+    assert not host.led.is_settled
+    settled: list[bool] = []
+    host.led.when_settled = lambda: settled.append(True)
+    host.persister.is_held = True
+    host.led.dead_letters_written(queue.letters)
+    assert not host.led.is_settled
+    host.persister.release()
+    assert host.led.is_settled
+    assert settled == [True]
+
+
+def test_interrupted_dead_letters_are_written_again_after_loading() -> None:
+    host = Host()
+    host.dead_letters = queue = Queue()
+    host.persister.initialize(KEY, 7, -1, lambda code: None)
+    batches = [StateBatch(0, 4, 3, 5), StateBatch(5, 5, 3, 1)]
+    host.persister.write(KEY, 7, 3, 0, 0, batches, lambda code: None)
+    host.led.load()
+    assert queue.letters == [
+        DeadLetters(0, 4, 5, "Offset delivery count exceeded the threshold."),
+        DeadLetters(5, 5, 1, "Offset rejected by client."),
+    ]

@@ -8,7 +8,7 @@ import pytest
 from kafka_compat.errors import ErrorCode
 from kafka_compat.share_coordinator.persister import StateBatch
 from kafka_compat.share_partitions.acquisition import Acquisition, OffsetRange
-from kafka_compat.share_partitions.share_partition import (
+from kafka_compat.share_partitions.changes import (
     ACCEPT,
     GAP,
     REJECT,
@@ -16,9 +16,9 @@ from kafka_compat.share_partitions.share_partition import (
     RENEW,
     Acknowledgement,
     Limits,
-    SharePartition,
     Write,
 )
+from kafka_compat.share_partitions.share_partition import SharePartition
 
 TEN = tuple(OffsetRange(first, first + 9) for first in range(0, 100, 10))
 """Ten batches of ten records."""
@@ -293,7 +293,7 @@ def test_rejected_records_go_to_the_dead_letter_queue_and_are_archived_then() ->
     group.partition.written(write, True, 1)
     assert group.partition.start_offset == 0
     (letters,) = write.dead_letters
-    archived = group.partition.dead_letters_written(letters)
+    archived = group.partition.dead_letters_written([letters])
     assert archived.batches == [StateBatch(0, 9, 4, 1)]
     group.partition.written(archived, True, 1)
     assert group.partition.start_offset == 10

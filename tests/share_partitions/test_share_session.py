@@ -43,13 +43,16 @@ def test_sessions_above_the_limit_are_rejected_but_may_be_replaced() -> None:
     assert len(sessions) == 1
 
 
-def test_a_session_ends_with_its_connection_unless_it_was_replaced_on_another() -> None:
+def test_a_session_belongs_to_the_connection_that_opened_it_last() -> None:
     sessions = ShareSessions()
     sessions.open(KEY, "old", 10)
     session = sessions.open(KEY, "new", 10)
-    assert sessions.end_of_connection(KEY, "old") is None
-    assert sessions.end_of_connection(KEY, "new") is session
-    assert sessions.get(KEY) is None
+    assert sessions.of_connection("old") == []
+    assert sessions.of_connection("new") == [KEY]
+    assert sessions.has_members("group")
+    assert sessions.end(KEY) is session
+    assert sessions.of_connection("new") == []
+    assert not sessions.has_members("group")
 
 
 def test_each_request_begins_with_a_different_partition() -> None:

@@ -21,14 +21,14 @@ from kafka_compat.share_coordinator.operations import Initialize, Operation, Res
 from kafka_compat.share_coordinator.persister import SharePartitionKey
 from kafka_compat.share_coordinator.retrying_persister import RETRY_MS, Respond, RetryingPersister
 from kafka_compat.share_partitions.acquisition import AcquiredRange, Acquisition, OffsetRange
-from kafka_compat.share_partitions.led_share_partition import LedSharePartition
-from kafka_compat.share_partitions.share_partition import (
+from kafka_compat.share_partitions.changes import (
     ACCEPT,
     REJECT,
     RELEASE,
     Acknowledgement,
     Limits,
 )
+from kafka_compat.share_partitions.led_share_partition import LedSharePartition
 from tests.groups.memory import ManualScheduler
 from tests.share_coordinator.memory import COLD_MS, KEY, OTHER, ShareLog, coordinator_of
 from tests.share_partitions.test_led_share_partition import Replica

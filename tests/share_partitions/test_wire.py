@@ -130,6 +130,19 @@ def test_sessions_above_the_limit_wait_and_are_rejected(group: ShareGroup) -> No
     members[0].close()
 
 
+def test_a_deleted_topic_is_unknown(group: ShareGroup) -> None:
+    group.produce(3)
+    member = group.member()
+    member.fetch()
+    group.delete_topic()
+    answer = member.acknowledge({0: [(0, 2, [1])]})
+    assert answer["partitions"][0]["error"] == ErrorCode.UNKNOWN_TOPIC_ID
+    answer = member.fetch(partitions=[], epoch=2)
+    assert answer["partitions"][0]["error"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    answer = group.member().fetch()
+    assert answer["partitions"][0]["error"] == ErrorCode.UNKNOWN_TOPIC_ID
+
+
 def test_deleted_records_move_the_start_offset(group: ShareGroup) -> None:
     group.produce(3, 3)
     member = group.member()

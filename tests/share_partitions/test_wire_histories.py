@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.share_partitions.brokers import SETTINGS, MemoryBroker
-from tests.share_partitions.wire_histories import History
+from tests.share_partitions.wire_histories import Difference, History
 from tests.support import campaign
 from tests.support.servers import GenuineKafka
 
@@ -15,11 +15,25 @@ pytestmark = pytest.mark.skipif(
 
 HISTORIES = 500
 STEPS = 30
+ATTEMPTS = 3
 _ONE = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
 }
+
+
+def _compare(seed: int, addresses: tuple[str, str]) -> None:
+    """Compare one history. A fetch may end before Apache Kafka has stored released records, if the machine is
+    busy: only a difference that is seen each time counts.
+    """
+    for attempt in range(ATTEMPTS):
+        try:
+            History(seed, addresses, (False, True)).run(STEPS)
+            return
+        except Difference:
+            if attempt + 1 == ATTEMPTS:
+                raise
 
 
 def test_histories_are_the_same_on_apache_kafka(tmp_path: Path) -> None:
@@ -30,7 +44,7 @@ def test_histories_are_the_same_on_apache_kafka(tmp_path: Path) -> None:
         each.start()
     try:
         for seed in range(HISTORIES):
-            History(seed, (ours.address, genuine.address), (False, True)).run(STEPS)
+            _compare(seed, (ours.address, genuine.address))
     finally:
         for each in (ours, genuine):
             each.stop()

@@ -266,6 +266,11 @@ class ShareGroup:
         wait_until(lambda: not self._admin.ask(ApiKey.END_TXN, 3, ended)["error_code"], 90, "the end", 0.05)
         wait_until(lambda: self._end(partition, 1) == end + 1, 90, "the marker", 0.05)
 
+    def delete_topic(self) -> None:
+        request = {"topic_names": [self.topic], "timeout_ms": 30_000}
+        answer = self._admin.ask(ApiKey.DELETE_TOPICS, 5, request)
+        assert not answer["responses"][0]["error_code"], answer
+
     def _end(self, partition: int, isolation: int) -> int:
         """Return the end offset, or the last stable offset (`isolation` 1)."""
         request = offsets_request(self.topic, -1, partition=partition, isolation=isolation)

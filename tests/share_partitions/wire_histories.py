@@ -15,7 +15,7 @@ from tests.conformance.wire import Plain
 from tests.share_partitions.wire import Acks, Member, ShareGroup
 
 _NAMES = ("a", "b", "c")
-_WAIT_S = 0.4
+_WAIT_S = 1.0
 """Time after which Apache Kafka has certainly noticed that a connection has been closed."""
 _LOCK_MS = 8_000
 

@@ -41,8 +41,15 @@ _LEFT_OUT = re.compile(
     # Messages about the tool's logging, and about the alternative format of an offsets file.
     r"|main ERROR Reconfiguration failed|^com\.fasterxml\.jackson\S+Exception: "
 )
-_END_THEIR_JVM = {"kafka-features", "kafka-transactions", "kafka-producer-perf-test"}
-"""Kafka's commands that exit the JVM on errors, so that each needs a new JVM."""
+_END_THEIR_JVM = {
+    "kafka-features",
+    "kafka-transactions",
+    "kafka-producer-perf-test",
+    "kafka-console-share-consumer",
+}
+"""Kafka's commands that exit the JVM on errors, or count records in a static field, so that each needs a new
+JVM.
+"""
 READS = {"--describe", "--list", "--verify"}
 """Arguments of commands that change nothing."""
 _TRIES = 3
@@ -52,7 +59,7 @@ PAUSE_S = 0.2
 _LISTS = (
     r"( only supports operations | takes the following options: | takes one of these options: "
     r"| takes at most one of these options: |Valid (?:states|types) are: "
-    r"|requires one of the following scenarios: \[|Option combination \"\[)"
+    r"|requires one of the following scenarios: \[|Option combination \"\[|were not altered: )"
 )
 _REPLACED = (
     (r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] ", "[TIME] "),

@@ -142,7 +142,9 @@ class OffsetChanges:
             for each in effect.topics
         ]
         if effect.states.start_offsets and not any(errors.values()):
-            group.states_initialized(effect.states.partitions, ErrorCode.NONE, now)
+            # As in Kafka, a topic without any existing partition stays among those being initialized.
+            done = {key: each for key, each in effect.states.partitions.items() if each.partitions}
+            group.states_initialized(done, ErrorCode.NONE, now)
         result = OffsetsResult(ErrorCode.NONE, None, topics)
         group.outbox.respond_when_committed(effect.waiter, result, failed_offsets)
 

@@ -184,7 +184,7 @@ class ShareGroup:
         if member is None and len(members) >= most:
             raise KafkaError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The share group has reached its maximum capacity of {most} members.",
+                f"The share group is full: it has {most} members.",
             )
         if member is None:
             if request.member_epoch != JOIN_EPOCH:
