@@ -51,11 +51,10 @@ def combine_in_steps(new: Sequence[StateBatch]) -> Steps[tuple[StateBatch, ...]]
     for some in batched(new, _AT_ONCE):
         yield None
         valid = {each for each in some if each.first_offset <= each.last_offset}
-        if len(valid) < len(some):
+        refused = [each for each in some if each.first_offset > each.last_offset]
+        if refused:
             # If the write is rejected for any of the invalid batches, it is for the one that ends last.
-            refused = max((each for each in some if each not in valid), key=_last_offset)
-            if invalid is None or refused.last_offset > invalid.last_offset:
-                invalid = refused
+            invalid = max((*refused, *([invalid] if invalid else ())), key=_last_offset)
         if valid:
             parts.append(_merged(sorted(valid)))
     while len(parts) > 1:

@@ -33,7 +33,9 @@ from tests.support.servers import KafkaCompatBroker
 RECORDS = 1_000
 """Number of records in each partition, in one batch."""
 MEMBERS = 10
-LOCK_MS = 15_000
+LOCK_MS = 60_000
+_PARTITIONS_OF_A_REQUEST = 10
+"""Number of partitions in a ShareAcknowledge request."""
 _INTERVAL_MS = 5
 
 
@@ -48,11 +50,9 @@ class Member:
         self._partitions = partitions
         self._epoch = 0
 
-    def _request(self, acks: Sequence[Plain] | None, **more: object) -> Plain:
-        """Return a request for all partitions, each with the same acknowledgements."""
-        parts = [
-            {"partition_index": number, "acknowledgement_batches": acks or []} for number in self._partitions
-        ]
+    def _request(self, partitions: Sequence[int], acks: Sequence[Plain], **more: object) -> Plain:
+        """Return a request for these partitions, each with the same acknowledgements."""
+        parts = [{"partition_index": number, "acknowledgement_batches": acks} for number in partitions]
         found = {
             "group_id": self._group,
             "member_id": self._name,
@@ -67,7 +67,7 @@ class Member:
         """Send one fetch, and return the number of acquired records."""
         limits = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 27, "max_records": 1 << 30}
         answer = self._connection.ask(
-            ApiKey.SHARE_FETCH, 2, self._request(None, batch_size=1 << 20, **limits)
+            ApiKey.SHARE_FETCH, 2, self._request(self._partitions, [], batch_size=1 << 20, **limits)
         )
         assert not answer["error_code"], answer
         return sum(
@@ -79,9 +79,11 @@ class Member:
 
     def acknowledge(self, acks: Sequence[Plain]) -> None:
         """Send the same acknowledgements for all partitions."""
-        answer = self._connection.ask(ApiKey.SHARE_ACKNOWLEDGE, 2, self._request(acks))
-        errors = {part["error_code"] for topic in answer["responses"] for part in topic["partitions"]}
-        assert errors == {0}, errors
+        for first in range(0, len(self._partitions), _PARTITIONS_OF_A_REQUEST):
+            some = self._partitions[first : first + _PARTITIONS_OF_A_REQUEST]
+            answer = self._connection.ask(ApiKey.SHARE_ACKNOWLEDGE, 2, self._request(some, acks))
+            errors = {part["error_code"] for topic in answer["responses"] for part in topic["partitions"]}
+            assert errors == {0}, errors
 
     def close(self) -> None:
         self._connection.close()
@@ -95,6 +97,8 @@ class Measurement:
                 **SETTINGS,
                 "group.share.record.lock.duration.ms": str(LOCK_MS),
                 "group.share.delivery.count.limit": "10",
+                # The records have old timestamps.
+                "log.retention.ms": "-1",
             },
         )
         self._partitions = partitions
@@ -143,11 +147,11 @@ class Measurement:
                 for n in range(first, RECORDS, 2)
             ]
 
-            def acknowledge_all() -> None:
+            def act() -> None:
                 for each in running:
                     each.acknowledge(acks)
 
-            return acknowledge_all
+            return act
 
         self._phase("every second record is acknowledged", acknowledge(0))
         self._phase("the locks of the others expire", lambda: time.sleep(LOCK_MS / 1000 + 2))

@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_compat.share_coordinator.persister import StateBatch
-from kafka_compat.share_coordinator.state_batches import combine, is_valid
+from kafka_compat.share_coordinator.state_batches import (
+    BATCHES_MAX,
+    combine,
+    combine_in_steps,
+    is_valid,
+)
 from tests.share_coordinator.batches import batches, model
 
 
@@ -21,6 +26,36 @@ def test_each_offset_keeps_the_highest_count_and_state(changes: list[tuple[list[
         all_so_far += new
         stored = combine(stored, new, start_offset)
         assert stored == model(all_so_far, start_offset)
+
+
+def in_steps(new: list[StateBatch]) -> tuple[StateBatch, ...]:
+    steps = combine_in_steps(new)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            combined: tuple[StateBatch, ...] = stop.value
+            return combined
+
+
+@given(st.lists(batches(), max_size=4), batches(), st.integers(-1, 35))
+def test_a_write_that_was_combined_in_steps_has_the_same_effect(
+    new: list[list[StateBatch]], stored: list[StateBatch], start_offset: int
+) -> None:
+    # Each step combines a thousand batches.
+    filling = [StateBatch(5, 5, 0, 1)] * 800
+    given_batches = [each for some in new for each in (*some, *filling)]
+    combined = in_steps(given_batches)
+    assert combine(combine((), stored, -1), combined, start_offset) == model(
+        [*stored, *given_batches], start_offset
+    )
+
+
+def test_a_write_of_too_many_batches_is_noticed_and_invalid_batches_are_kept() -> None:
+    many = [StateBatch(2 * n, 2 * n, 2, 1) for n in range(BATCHES_MAX + 500)]
+    assert len(in_steps(many)) == BATCHES_MAX + 1
+    invalid = [StateBatch(9, 7, 2, 1), StateBatch(9, 8, 2, 1), StateBatch(9, 6, 2, 1)]
+    assert in_steps([*invalid, *many[:3]]) == (*many[:3], invalid[1])
 
 
 def test_a_batch_without_records_is_valid_only_below_the_start_offset() -> None:
