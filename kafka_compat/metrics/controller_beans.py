@@ -111,6 +111,7 @@ def _controller(name: str) -> Bean:
     return Bean("controller", "KafkaController", name)
 
 
+SHARE_STATES: Final = ("Empty", "Stable", "Dead")
 GROUPS, TRANSACTIONS = "group-coordinator-metrics", "transaction-coordinator-metrics"
 _COUNTS: Final = {
     "classic_rebalances": "group-completed-rebalance-count",
@@ -147,15 +148,42 @@ def groups(view: ClusterView, beans: Beans) -> Steps[None]:
     for consumer_state in ConsumerGroupState:
         tags = {"state": consumer_state}
         beans.attribute(GROUPS, "consumer-group-count", consumer[consumer_state], tags)
+    for share_state in SHARE_STATES:
+        count = states[GroupType.SHARE][share_state]
+        beans.attribute(GROUPS, "share-group-count", count, {"state": share_state})
     for group_type, of_type in states.items():
         beans.attribute(GROUPS, "group-count", of_type.total(), {"protocol": group_type})
     beans.attribute(GROUPS, "offset-count", offsets)
-    for attribute, count in counts.items():
-        beans.attribute(GROUPS, attribute, count)
+    for attribute, number in counts.items():
+        beans.attribute(GROUPS, attribute, number)
     for name in _PURGATORY:
         # Count the groups that are preparing a rebalance, because each has a delayed join in Kafka.
         bean = Bean("server", "DelayedOperationPurgatory", name)
         beans.gauge(bean, classic[GroupState.PREPARING_REBALANCE], {"delayedOperation": "Rebalance"})
+
+
+def share_partitions(view: ClusterView, beans: Beans) -> Steps[None]:
+    """Add the records and batches in flight of the share-partitions that this process leads."""
+    for services in view.services:
+        made = services.coordinators.share_partitions.made
+        if made is None:
+            continue
+        for some in batched(list(made), 200):
+            for led in some:
+                if led.machine is None:
+                    continue
+                tags = {
+                    "group": led.key.group_id,
+                    "topic": led.replica.topic,
+                    "partition": str(led.key.partition),
+                }
+                beans.gauge(_share_partition("InFlightMessageCount"), led.machine.in_flight_count, tags)
+                beans.gauge(_share_partition("InFlightBatchCount"), len(led.machine.batches), tags)
+            yield None
+
+
+def _share_partition(name: str) -> Bean:
+    return Bean("server", "SharePartitionMetrics", name)
 
 
 def loading(view: ClusterView, beans: Beans) -> None:

@@ -112,6 +112,7 @@ class Scraper:
         replica_beans.throttled(brokers, beans)
         replica_beans.moves(brokers, beans)
         yield from controller_beans.groups(view, beans)
+        yield from controller_beans.share_partitions(view, beans)
         controller_beans.loading(view, beans)
         broker_beans.flushes(view, beans)
         broker_beans.zookeeper(view, self._sessions, beans)

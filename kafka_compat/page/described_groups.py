@@ -1,4 +1,4 @@
-"""Descriptions of groups for the web console: classic groups, and consumer groups (KIP-848)."""
+"""Descriptions of groups for the web console: classic, consumer (KIP-848) and share groups (KIP-932)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -12,13 +12,15 @@ from kafka_compat.protocol.codec import MalformedRequest
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
+SHARE: Final = "share"
 _CLASSIC_VERSION: Final = 5
 _CONSUMER_VERSION: Final = 1
+_SHARE_VERSION: Final = 1
 
 
 class MemberSeen(NamedTuple):
-    """A member and its assigned partitions. Only members of consumer groups have an epoch and a target
-    assignment.
+    """A member and its assigned partitions. Only members of consumer and share groups have an epoch and a
+    target assignment.
     """
 
     member_id: str
@@ -31,8 +33,8 @@ class MemberSeen(NamedTuple):
 
 
 class Described(NamedTuple):
-    """A group, with the error code of its description. Only consumer groups have epochs: `target_epoch` is
-    the epoch of the target assignment. An unknown group has the state "Dead".
+    """A group, with the error code of its description. Only consumer and share groups have epochs:
+    `target_epoch` is the epoch of the target assignment. An unknown group has the state "Dead".
     """
 
     error_code: int
@@ -55,7 +57,8 @@ async def describe_groups(visit: Visit, broker_id: int, types: Mapping[str, str]
     """
     found: dict[str, Described] = {}
     consumer = [name for name, group_type in types.items() if group_type == CONSUMER]
-    classic = [name for name in types if name not in consumer]
+    share = [name for name, group_type in types.items() if group_type == SHARE]
+    classic = [name for name, group_type in types.items() if group_type not in (CONSUMER, SHARE)]
     if classic:
         answer = await visit.ask(ApiKey.DESCRIBE_GROUPS, _CLASSIC_VERSION, broker_id, groups=classic)
         found |= {one.group_id: _classic(one) for one in answer.groups}
@@ -63,6 +66,10 @@ async def describe_groups(visit: Visit, broker_id: int, types: Mapping[str, str]
         key = ApiKey.CONSUMER_GROUP_DESCRIBE
         answer = await visit.ask(key, _CONSUMER_VERSION, broker_id, group_ids=consumer)
         found |= {one.group_id: _consumer(one) for one in answer.groups}
+    if share:
+        key = ApiKey.SHARE_GROUP_DESCRIBE
+        answer = await visit.ask(key, _SHARE_VERSION, broker_id, group_ids=share)
+        found |= {one.group_id: _share(one) for one in answer.groups}
     return found
 
 
@@ -71,8 +78,11 @@ async def describe_group(visit: Visit, broker_id: int, name: str) -> Described:
     found = (await describe_groups(visit, broker_id, {name: CLASSIC}))[name]
     if found.state != DEAD or not may_have_consumer_groups(visit):
         return found
-    newer = (await describe_groups(visit, broker_id, {name: CONSUMER}))[name]
-    return found if newer.error_code else newer
+    for group_type in (CONSUMER, SHARE):
+        newer = (await describe_groups(visit, broker_id, {name: group_type}))[name]
+        if not newer.error_code:
+            return newer
+    return found
 
 
 def _classic(group: Any) -> Described:
@@ -113,6 +123,31 @@ def _consumer(group: Any) -> Described:
     return Described(
         group.error_code,
         CONSUMER,
+        group.group_state or DEAD,
+        group.assignor_name,
+        members,
+        group.group_epoch,
+        group.assignment_epoch,
+    )
+
+
+def _share(group: Any) -> Described:
+    """Members of share groups take their target assignments at once."""
+    members = tuple(
+        MemberSeen(
+            one.member_id,
+            None,
+            one.client_id,
+            one.client_host,
+            _partitions(one.assignment.topic_partitions),
+            one.member_epoch,
+            _partitions(one.assignment.topic_partitions),
+        )
+        for one in group.members
+    )
+    return Described(
+        group.error_code,
+        SHARE,
         group.group_state or DEAD,
         group.assignor_name,
         members,

@@ -324,6 +324,7 @@ _GROUPS_AT_ONCE: Final = 1000
 _SEVERAL_GROUPS: Final = 8
 """First version of OffsetFetch that supports several groups (KIP-709)."""
 _NEW_PROTOCOL: Final = "consumer"
+_SHARE: Final = "share"
 _EMPTY: Final = "Empty"
 _CLASSIC: Final = ("", "classic")
 
@@ -357,6 +358,12 @@ def _describe(observer: Observer, node_id: int, groups: dict[str, Group]) -> Non
         observer.ask(node_id, ApiKey.DESCRIBE_GROUPS, groups=part)
         for part in _parts(classic, _GROUPS_AT_ONCE)
     ]
+    share = [each.group_id for each in groups.values() if each.type.lower() == _SHARE]
+    if share:
+        answers += [
+            observer.ask(node_id, ApiKey.SHARE_GROUP_DESCRIBE, group_ids=part)
+            for part in _parts(share, _GROUPS_AT_ONCE)
+        ]
     if newer:
         answers += [
             observer.ask(node_id, ApiKey.CONSUMER_GROUP_DESCRIBE, group_ids=part)

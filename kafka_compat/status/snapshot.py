@@ -161,8 +161,8 @@ class Position(NamedTuple):
 
 class Group(NamedTuple):
     """A group. `state` and `type` are "" if the broker is too old to report them. Only groups with the
-    protocol type "consumer" have positions. `error` names a Kafka error code. Only groups of type "consumer"
-    have epochs: `target_epoch` is the epoch of the target assignment.
+    protocol type "consumer" have positions. `error` names a Kafka error code. Only groups of the types
+    "consumer" and "share" have epochs: `target_epoch` is the epoch of the target assignment.
     """
 
     group_id: str

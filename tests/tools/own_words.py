@@ -76,6 +76,8 @@ EXCEPTIONS: Final = {
     "headers.separator=<headers.separator> null.literal=<null.literal> "
     "key.deserializer=<key.deserializer> value.deserializer=<value.deserializer> "
     "header.deserializer=<header.deserializer>": _PROPERTIES,
+    "print.timestamp=true|false print.key=true|false print.offset=true|false print.delivery=true|false "
+    "print.epoch=true|false print.partition=true|false print.headers=true|false": _PROPERTIES,
     "parse.key=false parse.headers=false ignore.error=false key.separator=\\t headers.delimiter=\\t "
     "headers.separator=, headers.key.separator=: null.marker=": _PROPERTIES,
     'parse.headers=true and parse.key=true: "h1:v1,h2:v2...\\tkey\\tvalue" parse.key=true: "key\\tvalue" '
