@@ -16,6 +16,7 @@ from kafka_compat.handlers.share_requests import (
     checked_key,
     grouped,
 )
+from kafka_compat.handlers.share_response_order import in_kafka_order
 from kafka_compat.long_work import Steps
 from kafka_compat.protocol.messages.share_acknowledge import (
     PartitionData,
@@ -56,7 +57,9 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
 def _response(ctx: RequestContext, outcomes: Outcomes, lock_ms: int) -> ShareAcknowledgeResponse:
     leaders = Leaders(ctx)
     found = []
-    for key, (code, message) in outcomes.items():
+    metadata = ctx.services.metadata
+    ordered = in_kafka_order(outcomes, lambda key: metadata.topic_name(key.topic_id))
+    for key, (code, message) in ordered.items():
         data = PartitionData(partition_index=key.partition, error_code=code, error_message=message)
         leader = leaders.of(key, code)
         if leader is not None:

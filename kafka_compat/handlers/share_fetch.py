@@ -22,6 +22,7 @@ from kafka_compat.handlers.share_requests import (
     checked_key,
     grouped,
 )
+from kafka_compat.handlers.share_response_order import in_kafka_order, in_order_of_additions
 from kafka_compat.long_work import Steps
 from kafka_compat.protocol.messages.share_fetch import (
     AcquiredRecords,
@@ -227,15 +228,15 @@ class _Exchange:
                 return ShareFetchResponse(throttle_time_ms=throttle_ms)
         leaders = Leaders(self._ctx)
         found: dict[TopicIdPartition, PartitionData] = {}
-        for key, result in self._results.items():
+        for key, result in in_kafka_order(self._results, self._session.names.get).items():
             if is_first or self._session.must_send(key, result.code, result.records is not None):
                 found[key] = _data(key, result, leaders)
+        others = {key: outcome for key, outcome in self._outcomes.items() if key not in found}
+        for key in in_order_of_additions(others):
+            found[key] = PartitionData(partition_index=key.partition, records=NO_RECORDS)
         for key, (code, message) in self._outcomes.items():
-            data = found.get(key)
-            if data is None:
-                data = found[key] = PartitionData(partition_index=key.partition, records=NO_RECORDS)
-            data.acknowledge_error_code = code
-            data.acknowledge_error_message = message
+            found[key].acknowledge_error_code = code
+            found[key].acknowledge_error_message = message
         return ShareFetchResponse(
             acquisition_lock_timeout_ms=self._manager.limits(self._key.group_id).lock_duration_ms,
             responses=[

@@ -73,7 +73,9 @@ def acknowledge(
     is_renew_ack: bool,
     done: Callable[[Outcomes], None],
 ) -> Steps[None]:
-    """Acknowledge records, and call `done` when the results of all partitions are known and stored."""
+    """Acknowledge records, and call `done` when the results of all partitions are known and stored. There is
+    a result for each partition, even without batches.
+    """
     has_renewals = ctx.api_version >= FIRST_VERSION_WITH_RENEWALS
     outcomes: Outcomes = {}
     waiting = 1
@@ -92,7 +94,7 @@ def acknowledge(
             code = ErrorCode.INVALID_REQUEST
         if code != ErrorCode.NONE:
             outcomes[partition] = (code, None)
-        elif acknowledged:
+        else:
             waiting += 1
             manager.acknowledge(
                 key,

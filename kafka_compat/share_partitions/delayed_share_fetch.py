@@ -25,6 +25,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.share_partitions.acquisition import AcquiredRange, Acquisition
 from kafka_compat.share_partitions.fetched_records import FetchedRecords
 from kafka_compat.storage.errors import OffsetOutOfRange, StorageError
+from kafka_compat.storage.segments.file_slice import FileSlice
 
 if TYPE_CHECKING:
     from kafka_compat.long_work import LongWork, Steps
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from kafka_compat.share_partitions.led_share_partition import LedSharePartition
     from kafka_compat.share_partitions.share_partition import SharePartition
     from kafka_compat.share_partitions.share_session import TopicIdPartition
-    from kafka_compat.storage.segments.file_slice import FileSlice
     from kafka_compat.storage.segments.txn_index import AbortedTransaction
 
 _AT_ONCE: Final = 64
@@ -219,11 +219,12 @@ class DelayedShareFetch:
             machine = led.machine
             if machine is not None:
                 offset = machine.next_fetch_offset()
-                records, code = self._read(led.replica, offset, min(part_bytes, bytes_left), not has_records)
+                max_bytes = min(part_bytes, bytes_left)
+                records, code = self._read(led.replica, offset, max_bytes, not has_records)
                 if records is not None:
                     has_records = True
                     bytes_left = max(bytes_left - records.size_bytes, 0)
-                result = self._acquired(led, machine, offset, records, code, records_left)
+                result = self._acquired(led, machine, offset, records, code, records_left, max_bytes)
                 results[key] = result
                 records_left -= sum(each.last - each.first + 1 for each in result.acquired)
             yield None
@@ -240,6 +241,7 @@ class DelayedShareFetch:
         records: FileSlice | None,
         code: ErrorCode,
         records_left: int,
+        max_bytes: int,
     ) -> FetchedPartition:
         replica = led.replica
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -269,5 +271,18 @@ class DelayedShareFetch:
         if not acquired:
             return FetchedPartition(ErrorCode.NONE)
         led.locked(now_ms, limits.lock_duration_ms)
-        part = fetched.part(acquired[0].first, acquired[-1].last)
+        if fetched.is_single:
+            part = self._with_rest(replica, offset, records, max_bytes)
+        else:
+            part = fetched.part(acquired[0].first, acquired[-1].last)
         return FetchedPartition(ErrorCode.NONE, part, acquired, replica)
+
+    def _with_rest(self, replica: Partition, offset: int, records: FileSlice, max_bytes: int) -> FileSlice:
+        """Return a slice with one batch and the beginning of the next one, as far as it fits in `max_bytes`.
+        Kafka sends all bytes that it has read if they contain only one complete batch.
+        """
+        following, _ = self._read(replica, offset, _EVERY_BYTE, True)
+        if following is None or following.position != records.position:
+            return records
+        size_bytes = max(records.size_bytes, min(max_bytes, following.size_bytes))
+        return FileSlice(records.file, records.position, size_bytes)
