@@ -91,6 +91,7 @@ class LedSharePartition:
         "is_listening",
         "key",
         "leader_epoch",
+        "looked_up_offset",
         "machine",
         "replica",
         "state_epoch",
@@ -112,6 +113,8 @@ class LedSharePartition:
         self.is_closed = False
         self._timer: TimerHandle | None = None
         self._look_at_ms = NO_DEADLINE
+        self.looked_up_offset = -1
+        """The offset whose position in the log a fetch has looked up last, or -1."""
 
     # --- loading
 
