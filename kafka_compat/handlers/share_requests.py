@@ -10,6 +10,7 @@ from kafka_compat.api.handler import RequestContext
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.handlers.feature_gates import require_level
+from kafka_compat.handlers.share_response_order import in_order_of_acknowledgement
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.features import SHARE_VERSION
 from kafka_compat.protocol.messages.share_fetch import AcknowledgementBatch, LeaderIdAndEpoch, NodeEndpoint
@@ -52,6 +53,9 @@ class Topics:
         self._metadata = ctx.services.metadata
         self._denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
 
+    def name_of(self, partition: TopicIdPartition) -> str | None:
+        return self._metadata.topic_name(partition.topic_id)
+
     def problem(self, partition: TopicIdPartition, known_name: str | None = None) -> ErrorCode:
         """Return why a partition cannot be used, or NONE. `known_name` is the former name of its topic."""
         name = self._metadata.topic_name(partition.topic_id) or known_name
@@ -88,7 +92,9 @@ def acknowledge(
         if not waiting:
             done(outcomes)
 
-    for partition, acknowledged in batches.items():
+    ordered = in_order_of_acknowledgement(batches, topics.name_of)
+    yield None
+    for partition, acknowledged in ordered.items():
         code = topics.problem(partition)
         if code != ErrorCode.UNKNOWN_TOPIC_ID and not _are_valid(acknowledged, has_renewals, is_renew_ack):
             code = ErrorCode.INVALID_REQUEST

@@ -1,4 +1,4 @@
-"""The order of partitions in responses to ShareFetch and ShareAcknowledge.
+"""The order of partitions in responses to ShareFetch and ShareAcknowledge, and of acknowledgements.
 
 Kafka collects partitions in Scala's hash tables, so their order depends on topic IDs, topic names and
 partition numbers, and not on the request.
@@ -34,6 +34,13 @@ def in_kafka_order(
     if len(ordered) > _SMALL_MAP:
         ordered = _immutable_order([(_improved(hashes[key]), key) for key in ordered], 0)
     return {key: items[key] for key in ordered}
+
+
+def in_order_of_acknowledgement(
+    items: Mapping[TopicIdPartition, Value], name_of: Callable[[TopicIdPartition], str | None]
+) -> dict[TopicIdPartition, Value]:
+    """Return the partitions of a request in the order in which Kafka processes their acknowledgements."""
+    return {key: items[key] for key in _mutable_order(items, lambda key: _hash(key, name_of(key)))}
 
 
 def in_order_of_additions(items: Mapping[TopicIdPartition, Value]) -> dict[TopicIdPartition, Value]:

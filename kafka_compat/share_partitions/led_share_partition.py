@@ -83,7 +83,6 @@ class LedSharePartition:
 
     __slots__ = (
         "_host",
-        "_is_waking",
         "_look_at_ms",
         "_timer",
         "error",
@@ -108,7 +107,6 @@ class LedSharePartition:
         self.error = ErrorCode.NONE
         """Why the state could not be read."""
         self.waiters: dict[Waiter, None] = {}
-        self._is_waking = False
         self.is_listening = False
         self.is_closed = False
         self._timer: TimerHandle | None = None
@@ -184,16 +182,6 @@ class LedSharePartition:
         for waiter in list(self.waiters):
             waiter.wake()
 
-    def _wake_soon(self) -> None:
-        """Wake the waiting fetches after the other results of the same request have taken effect."""
-        if self.waiters and not self._is_waking:
-            self._is_waking = True
-            self._host.scheduler.call_later(0, self._wake_now)
-
-    def _wake_now(self) -> None:
-        self._is_waking = False
-        self.wake()
-
     def close(self) -> None:
         """Stop, because this broker is no longer leader, or the state has been fenced."""
         self.is_closed = True
@@ -267,7 +255,7 @@ class LedSharePartition:
         if code in _FORGETTING:
             self._host.forget(self)
         elif may_wake:
-            self._wake_soon()
+            self.wake()
 
     def _write_dead_letters(self, letters: Sequence[DeadLetters]) -> None:
         queue = self._host.dead_letters

@@ -688,7 +688,7 @@ class ShareHistory:
             for side, connection in zip(self._sides, connections, strict=True)
         )
         if self._is_same_kind:
-            # The order depends on hashes of topic IDs, and the first partition gets the rest of max_bytes.
+            # The order depends on hashes of topic IDs.
             for each in (found, expected):
                 each["responses"].sort(key=lambda one: one["partition"])
                 for one in each["responses"]:
