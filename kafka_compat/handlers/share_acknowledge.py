@@ -16,6 +16,7 @@ from kafka_compat.handlers.share_requests import (
     checked_key,
     grouped,
 )
+from kafka_compat.handlers.share_response_order import in_kafka_order
 from kafka_compat.long_work import Steps
 from kafka_compat.protocol.messages.share_acknowledge import (
     PartitionData,
@@ -52,6 +53,9 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
         if epoch == FINAL_EPOCH:
             manager.end_session(key)
 
+    if not any(batches.values()):
+        # Kafka names partitions without batches only beside others.
+        batches = {}
     yield from acknowledge(ctx, manager, key, Topics(ctx), batches, request.is_renew_ack, done)
     return deferred
 
@@ -59,7 +63,9 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
 def _response(ctx: RequestContext, outcomes: Outcomes, lock_ms: int) -> Steps[ShareAcknowledgeResponse]:
     leaders = Leaders(ctx)
     found = []
-    for key, (code, message) in outcomes.items():
+    metadata = ctx.services.metadata
+    ordered = in_kafka_order(outcomes, lambda key: metadata.topic_name(key.topic_id))
+    for key, (code, message) in ordered.items():
         yield None
         data = PartitionData(partition_index=key.partition, error_code=code, error_message=message)
         leader = leaders.of(key, code)

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.api.handler import RequestContext, handler
@@ -22,6 +24,7 @@ from kafka_compat.handlers.share_requests import (
     checked_key,
     grouped,
 )
+from kafka_compat.handlers.share_response_order import in_kafka_order, in_order_of_additions
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.protocol.messages.share_fetch import (
     AcquiredRecords,
@@ -49,6 +52,8 @@ if TYPE_CHECKING:
     from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
 
 NO_RECORDS: Final = b""
+_AT_ONCE: Final = 64
+"""Number of partitions up to which a request is processed without yielding to the event loop."""
 _PARTITION_BYTES: Final = 40
 """Approximate size of a partition in the response without its records."""
 
@@ -94,13 +99,15 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> Steps[ShareF
         yield None
     exchange = _Exchange(ctx, manager, key, epoch, session)
     topics = Topics(ctx)
-    if has_batches:
-        exchange.waiting += 1
-        yield from acknowledge(
-            ctx, manager, key, topics, batches, request.is_renew_ack, exchange.acknowledged
-        )
-    if not is_renewal and epoch != FINAL_EPOCH:
-        yield from exchange.fetch(request, topics)
+    steps = chain(
+        exchange.acknowledge(request, topics, batches) if has_batches else (),
+        exchange.fetch(request, topics) if not is_renewal and epoch != FINAL_EPOCH else (),
+    )
+    if len(partitions) + len(session.partitions) > _AT_ONCE:
+        yield from steps
+    else:
+        # The fetch comes before the results of the acknowledgements, even if the event loop is busy.
+        deque(steps, 0)
     return exchange.begun()
 
 
@@ -151,8 +158,16 @@ class _Exchange:
         self._fetch: DelayedShareFetch | None = None
         self._results: Results = {}
         self._outcomes: Outcomes = {}
-        self.waiting = 1
+        self._waiting = 1
         """Number of parts that are not complete: the fetch, the acknowledgements, and the request itself."""
+
+    def acknowledge(
+        self, request: ShareFetchRequest, topics: Topics, batches: AcknowledgedBatches
+    ) -> Steps[None]:
+        self._waiting += 1
+        yield from acknowledge(
+            self._ctx, self._manager, self._key, topics, batches, request.is_renew_ack, self._acknowledged
+        )
 
     def fetch(self, request: ShareFetchRequest, topics: Topics) -> Steps[None]:
         ctx = self._ctx
@@ -181,7 +196,7 @@ class _Exchange:
             is_exact=request.share_acquire_mode == 1,
             is_committed_only=settings.is_read_committed,
         )
-        self.waiting += 1
+        self._waiting += 1
         if not ctx.has_left:
             self._fetch = yield from self._manager.fetch(params, usable, errors, self._fetched)
             if ctx.has_left:
@@ -201,13 +216,13 @@ class _Exchange:
         self._results = results
         self._part_done()
 
-    def acknowledged(self, outcomes: Outcomes) -> None:
+    def _acknowledged(self, outcomes: Outcomes) -> None:
         self._outcomes = outcomes
         self._part_done()
 
     def _part_done(self) -> None:
-        self.waiting -= 1
-        if not self.waiting:
+        self._waiting -= 1
+        if not self._waiting:
             self._ctx.long_work.start(self._response(), self._respond)
 
     def _respond(self, response: ShareFetchResponse) -> None:
@@ -230,17 +245,17 @@ class _Exchange:
                 return ShareFetchResponse(throttle_time_ms=throttle_ms)
         leaders = Leaders(self._ctx)
         found: dict[TopicIdPartition, PartitionData] = {}
-        for key, result in self._results.items():
+        for key, result in in_kafka_order(self._results, self._session.names.get).items():
             yield None
             if is_first or self._session.must_send(key, result.code, result.records is not None):
                 found[key] = _data(key, result, leaders)
+        others = {key: outcome for key, outcome in self._outcomes.items() if key not in found}
+        for key in in_order_of_additions(others):
+            found[key] = PartitionData(partition_index=key.partition, records=NO_RECORDS)
         for key, (code, message) in self._outcomes.items():
             yield None
-            data = found.get(key)
-            if data is None:
-                data = found[key] = PartitionData(partition_index=key.partition, records=NO_RECORDS)
-            data.acknowledge_error_code = code
-            data.acknowledge_error_message = message
+            found[key].acknowledge_error_code = code
+            found[key].acknowledge_error_message = message
         responses = []
         for topic_id, partitions in (yield from grouped(found.items())).items():
             responses.append(ShareFetchableTopicResponse(topic_id=topic_id, partitions=partitions))

@@ -11,6 +11,7 @@ from kafka_compat.api.handler import RequestContext
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.handlers.feature_gates import require_level
+from kafka_compat.handlers.share_response_order import in_order_of_acknowledgement
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.features import SHARE_VERSION
 from kafka_compat.protocol.messages.share_fetch import AcknowledgementBatch, LeaderIdAndEpoch, NodeEndpoint
@@ -56,6 +57,9 @@ class Topics:
         self._metadata = ctx.services.metadata
         self._denied = Denied(ctx, Operation.READ, ResourceType.TOPIC)
 
+    def name_of(self, partition: TopicIdPartition) -> str | None:
+        return self._metadata.topic_name(partition.topic_id)
+
     def problem(self, partition: TopicIdPartition, known_name: str | None = None) -> ErrorCode:
         """Return why a partition cannot be used, or NONE. `known_name` is the former name of its topic."""
         name = self._metadata.topic_name(partition.topic_id) or known_name
@@ -77,7 +81,9 @@ def acknowledge(
     is_renew_ack: bool,
     done: Callable[[Outcomes], None],
 ) -> Steps[None]:
-    """Acknowledge records, and call `done` when the results of all partitions are known and stored."""
+    """Acknowledge records, and call `done` when the results of all partitions are known and stored. There is
+    a result for each partition, even without batches.
+    """
     has_renewals = ctx.api_version >= FIRST_VERSION_WITH_RENEWALS
     outcomes: Outcomes = {}
     waiting = 1
@@ -90,14 +96,16 @@ def acknowledge(
         if not waiting:
             done(outcomes)
 
-    for partition, acknowledged in batches.items():
+    ordered = in_order_of_acknowledgement(batches, topics.name_of)
+    yield None
+    for partition, acknowledged in ordered.items():
         code = topics.problem(partition)
         if code != ErrorCode.UNKNOWN_TOPIC_ID and acknowledged:
             invalid = yield from _problem_of(acknowledged, has_renewals, is_renew_ack)
             code = invalid if invalid == ErrorCode.INVALID_REQUEST else code or invalid
         if code != ErrorCode.NONE:
             outcomes[partition] = (code, None)
-        elif acknowledged:
+        else:
             waiting += 1
             manager.acknowledge(
                 key,

@@ -6,8 +6,9 @@ Rules
    until records are committed or released, or an acquisition lock expires, at most for `max_wait_ms`.
 2. The maximum size of the response is divided equally among these share-partitions. The first one with
    records returns at least one batch, however large.
-3. Share-partitions come in the order of the session, which begins with a different one in each request.
-   Kafka changes this order further, depending on which positions in the log it already knows.
+3. Share-partitions come in the order of the session, which begins with a different one in each request. Those
+   whose position in the log must be looked up come last, and the first of them may return a large batch, too.
+   If the request has waited for `max_wait_ms`, this makes no difference.
 4. `max_records` applies to all share-partitions together.
 5. Share-partitions whose state is being read are waited for. Errors are in the response, but do not end the
    wait, unless all share-partitions have errors when the request arrives.
@@ -25,6 +26,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.share_partitions.acquisition import AcquiredRange, Acquisition
 from kafka_compat.share_partitions.fetched_records import FetchedRecords
 from kafka_compat.storage.errors import OffsetOutOfRange, StorageError
+from kafka_compat.storage.segments.file_slice import FileSlice
 
 if TYPE_CHECKING:
     from kafka_compat.long_work import LongWork, Steps
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from kafka_compat.share_partitions.led_share_partition import LedSharePartition
     from kafka_compat.share_partitions.share_partition import SharePartition
     from kafka_compat.share_partitions.share_session import TopicIdPartition
-    from kafka_compat.storage.segments.file_slice import FileSlice
     from kafka_compat.storage.segments.txn_index import AbortedTransaction
 
 _AT_ONCE: Final = 64
@@ -69,6 +70,8 @@ Target = tuple["TopicIdPartition", "LedSharePartition"]
 
 class _Candidate(NamedTuple):
     target: Target
+    is_known: bool
+    """Whether the position in the log is known from an earlier look."""
     available_bytes: int
     """Size of the records from `offset` on, as far as one segment contains them."""
     code: ErrorCode
@@ -169,7 +172,7 @@ class DelayedShareFetch:
                     candidates.append(candidate)
                 yield None
             if self._has_expired or (candidates and self._is_enough(candidates)):
-                return (yield from self._acquire(candidates))
+                return (yield from self._acquire(self._in_groups(candidates)))
         return None
 
     def _candidate(self, target: Target) -> _Candidate | None:
@@ -180,7 +183,17 @@ class DelayedShareFetch:
             return None
         offset = machine.next_fetch_offset()
         records, code = self._read(led.replica, offset, _EVERY_BYTE, True)
-        return _Candidate(target, records.size_bytes if records is not None else 0, code)
+        is_known = led.looked_up_offset == offset
+        if code == ErrorCode.NONE:
+            led.looked_up_offset = offset
+        return _Candidate(target, is_known, records.size_bytes if records is not None else 0, code)
+
+    def _in_groups(self, candidates: Sequence[_Candidate]) -> list[Sequence[_Candidate]]:
+        """Apply rule 3: return share-partitions that are read together, in order."""
+        if self._has_expired:
+            return [candidates]
+        known = [each for each in candidates if each.is_known]
+        return [known, [each for each in candidates if not each.is_known]]
 
     def _is_enough(self, candidates: Sequence[_Candidate]) -> bool:
         params = self._params
@@ -209,21 +222,26 @@ class DelayedShareFetch:
 
     # --- acquisition
 
-    def _acquire(self, candidates: Sequence[_Candidate]) -> Steps[Results]:
+    def _acquire(self, groups: Sequence[Sequence[_Candidate]]) -> Steps[Results]:
         params = self._params
         results: Results = dict(self._errors)
         records_left = params.max_records
-        part_bytes = max(params.max_bytes // max(len(candidates), 1), 1)
-        bytes_left, has_records = params.max_bytes, False
-        for key, led in (each.target for each in candidates):
+        part_bytes = max(params.max_bytes // max(sum(map(len, groups)), 1), 1)
+        bytes_left, has_records = 0, False
+        for is_first, (key, led) in (
+            (position == 0, each.target) for group in groups for position, each in enumerate(group)
+        ):
+            if is_first:
+                bytes_left, has_records = params.max_bytes, False
             machine = led.machine
             if machine is not None:
                 offset = machine.next_fetch_offset()
-                records, code = self._read(led.replica, offset, min(part_bytes, bytes_left), not has_records)
+                max_bytes = min(part_bytes, bytes_left)
+                records, code = self._read(led.replica, offset, max_bytes, not has_records)
                 if records is not None:
                     has_records = True
                     bytes_left = max(bytes_left - records.size_bytes, 0)
-                result = self._acquired(led, machine, offset, records, code, records_left)
+                result = self._acquired(led, machine, offset, records, code, records_left, max_bytes)
                 results[key] = result
                 records_left -= sum(each.last - each.first + 1 for each in result.acquired)
             yield None
@@ -240,6 +258,7 @@ class DelayedShareFetch:
         records: FileSlice | None,
         code: ErrorCode,
         records_left: int,
+        max_bytes: int,
     ) -> FetchedPartition:
         replica = led.replica
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -269,5 +288,18 @@ class DelayedShareFetch:
         if not acquired:
             return FetchedPartition(ErrorCode.NONE)
         led.locked(now_ms, limits.lock_duration_ms)
-        part = fetched.part(acquired[0].first, acquired[-1].last)
+        if fetched.is_single:
+            part = self._with_rest(replica, offset, records, max_bytes)
+        else:
+            part = fetched.part(acquired[0].first, acquired[-1].last)
         return FetchedPartition(ErrorCode.NONE, part, acquired, replica)
+
+    def _with_rest(self, replica: Partition, offset: int, records: FileSlice, max_bytes: int) -> FileSlice:
+        """Return a slice with one batch and the beginning of the next one, as far as it fits in `max_bytes`.
+        Kafka sends all bytes that it has read if they contain only one complete batch.
+        """
+        following, _ = self._read(replica, offset, _EVERY_BYTE, True)
+        if following is None or following.position != records.position:
+            return records
+        size_bytes = max(records.size_bytes, min(max_bytes, following.size_bytes))
+        return FileSlice(records.file, records.position, size_bytes)

@@ -23,7 +23,7 @@ _CHUNK_BYTES: Final = 16 * 1024
 class FetchedRecords:
     """The offsets of the batches in a slice of a log. Their records stay in the file."""
 
-    __slots__ = ("_records", "_starts", "aborted", "batches")
+    __slots__ = ("_records", "_starts", "aborted", "batches", "is_single")
 
     def __init__(
         self, records: FileSlice, through_offset: int, aborted: Sequence[AbortedTransaction] = ()
@@ -37,12 +37,18 @@ class FetchedRecords:
         self.batches: list[OffsetRange] = []
         self.aborted: list[OffsetRange] = []
         """The batches of aborted transactions."""
+        self.is_single = True
+        """Whether the slice contains only one complete batch."""
         begun = [(each.first_offset, each.producer_id) for each in aborted]
         heapq.heapify(begun)
         open_ids: set[int] = set()
         end = records.position + records.size_bytes
         for scanned in scan_headers(records.file, records.position, end, _CHUNK_BYTES):
             header = scanned.header
+            if self.batches:
+                self.is_single = False
+                if self.batches[-1].last >= through_offset:
+                    break
             self._starts.append(scanned.position)
             batch = OffsetRange(header.base_offset, header.last_offset)
             self.batches.append(batch)
@@ -57,8 +63,6 @@ class FetchedRecords:
                 elif header.is_transactional and header.producer_id in open_ids:
                     self.aborted.append(batch)
             end_position = scanned.position + header.size_bytes
-            if batch.last >= through_offset:
-                break
         if self._starts:
             self._starts.append(end_position)
 

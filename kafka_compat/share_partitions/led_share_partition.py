@@ -84,7 +84,6 @@ class LedSharePartition:
 
     __slots__ = (
         "_host",
-        "_is_waking",
         "_look_at_ms",
         "_pending",
         "_timer",
@@ -93,6 +92,7 @@ class LedSharePartition:
         "is_listening",
         "key",
         "leader_epoch",
+        "looked_up_offset",
         "machine",
         "replica",
         "state_epoch",
@@ -110,7 +110,6 @@ class LedSharePartition:
         self.error = ErrorCode.NONE
         """Why the state could not be read."""
         self.waiters: dict[Waiter, None] = {}
-        self._is_waking = False
         self._pending = 0
         """Number of changes that are being stored, and of dead letters that are being written."""
         self.when_settled: Callable[[], None] | None = None
@@ -119,6 +118,8 @@ class LedSharePartition:
         self.is_closed = False
         self._timer: TimerHandle | None = None
         self._look_at_ms = NO_DEADLINE
+        self.looked_up_offset = -1
+        """The offset whose position in the log a fetch has looked up last, or -1."""
 
     # --- loading
 
@@ -187,16 +188,6 @@ class LedSharePartition:
     def wake(self) -> None:
         for waiter in list(self.waiters):
             waiter.wake()
-
-    def _wake_soon(self) -> None:
-        """Wake the waiting fetches after the other results of the same request have taken effect."""
-        if self.waiters and not self._is_waking:
-            self._is_waking = True
-            self._host.scheduler.call_later(0, self._wake_now)
-
-    def _wake_now(self) -> None:
-        self._is_waking = False
-        self.wake()
 
     def close(self) -> None:
         """Stop, because this broker is no longer leader, or the state has been fenced."""
@@ -274,7 +265,7 @@ class LedSharePartition:
             self._host.forget(self)
             return
         if may_wake:
-            self._wake_soon()
+            self.wake()
         if self.is_settled and self.when_settled is not None:
             when_settled, self.when_settled = self.when_settled, None
             when_settled()

@@ -6,7 +6,8 @@ Rules
 2. A session ends with the connection that opened it. All records that the member has acquired on this broker
    are then released. A session that was replaced on another connection stays open.
 3. The first response contains all fetched partitions, and later ones only partitions with records, errors or
-   acknowledgements, and partitions that are new in the session.
+   acknowledgements, and partitions that are new in the session. Partitions with records move to the end of
+   the session, in the order of the response.
 """
 
 from __future__ import annotations
@@ -80,9 +81,14 @@ class ShareSession:
             return False
         if is_due or code != ErrorCode.NONE:
             # After an error, the next response contains the partition too, to tell that it is over.
-            self.partitions[key] = code != ErrorCode.NONE
-            return True
-        return has_records
+            self.partitions[key] = is_due = code != ErrorCode.NONE
+            must_send = True
+        else:
+            must_send = has_records
+        if has_records:
+            del self.partitions[key]
+            self.partitions[key] = is_due
+        return must_send
 
 
 class ShareSessions:

@@ -81,6 +81,18 @@ class ShareSide:
         self._names[topic_id] = name
         if self._leader is None:
             self._leader = self._find_leader(self.real(name))
+        self._await_leaders(name, range(size))
+
+    def _await_leaders(self, name: str, partitions: Iterable[int]) -> None:
+        """Wait until the broker leads these partitions, which it may learn later than the controller."""
+        for number in partitions:
+            request = offsets_request(self.real(name), LATEST, partition=number, isolation=0)
+
+            def is_led(request: Plain = request) -> bool:
+                answer = self.to_leader().ask(ApiKey.LIST_OFFSETS, 7, request)
+                return not answer["topics"][0]["partitions"][0]["error_code"]
+
+            wait_until(is_led, DEADLINE_S, "the leader of a partition", 0.05)
 
     def know(self, ids: dict[str, UUID]) -> None:
         """Use topics that exist."""
@@ -107,6 +119,7 @@ class ShareSide:
 
     def grow(self, name: str, size: int) -> None:
         self._group.grow(self.real(name), self.ids[name], size)
+        self._await_leaders(name, range(size))
 
     def delete(self, name: str) -> None:
         self._group.delete(self.real(name))

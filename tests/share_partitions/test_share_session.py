@@ -76,3 +76,10 @@ def test_a_response_contains_what_is_new_has_records_or_failed() -> None:
     assert not session.must_send(PARTITIONS[1], ErrorCode.NONE, False)
     session.forget(PARTITIONS[0].topic_id, [0])
     assert not session.must_send(PARTITIONS[0], ErrorCode.NONE, True)
+
+
+def test_partitions_with_records_move_to_the_end_of_the_session() -> None:
+    session = ShareSessions().open(KEY, "connection", 10)
+    for each, has_records in zip(PARTITIONS, (True, False, True), strict=True):
+        session.must_send(each, ErrorCode.NONE, has_records)
+    assert [each.partition for each in session.rotated(0)] == [1, 0, 2]

@@ -109,6 +109,42 @@ def test_invalid_epochs_and_acknowledgements_are_rejected(group: ShareGroup) -> 
     assert answer["partitions"][5]["error"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_a_partition_without_acknowledgements_is_in_the_response_beside_others(group: ShareGroup) -> None:
+    group.produce(3)
+    member = group.member()
+    member.fetch()
+    assert member.acknowledge({0: [], 1: []})["partitions"] == {}
+    answer = member.acknowledge({0: [(0, 0, [1])], 1: []})
+    assert {key: each["error"] for key, each in answer["partitions"].items()} == {0: 0, 1: 0}
+    answer = member.fetch({0: [(1, 1, [1])], 1: []}, max_wait_ms=0)
+    assert {key: each["ack"] for key, each in answer["partitions"].items()} == {0: 0, 1: 0}
+    assert member.fetch({0: [], 1: []}, max_wait_ms=0)["partitions"] == {}
+
+
+def test_the_rest_of_what_was_read_follows_a_single_batch(group: ShareGroup) -> None:
+    group.produce(3)
+    group.produce(3)
+    whole = group.member().fetch(partitions=[0], max_records=3, share_acquire_mode=1)["partitions"][0]
+    assert (whole["acquired"], whole["rest_bytes"]) == ([(0, 2, 1)], 0)
+    size_bytes = whole["bytes"]
+    group.produce(3)
+    single = group.member().fetch(partitions=[0], max_bytes=size_bytes + 20)["partitions"][0]
+    assert (single["acquired"], single["bytes"], single["rest_bytes"]) == ([(3, 5, 1)], size_bytes, 20)
+
+
+def test_each_group_of_partitions_may_begin_with_a_large_batch(group: ShareGroup) -> None:
+    """Partition 1 is read later, because its position in the log is not known yet."""
+    first, second = group.member(), group.member()
+    first.fetch(partitions=[0], max_wait_ms=0)
+    group.produce(3)
+    group.produce(3, partition=1)
+    answer = second.fetch(partitions=[1, 0], max_bytes=1, max_records=3, share_acquire_mode=1)
+    assert answer["partitions"][0]["acquired"] == [(0, 2, 1)]
+    assert answer["partitions"][1]["acquired"] == []
+    third = group.member().fetch(max_bytes=1, max_wait_ms=0)
+    assert third["partitions"][1]["acquired"] == [(0, 2, 1)]
+
+
 def test_renewals_need_an_announcement_and_a_fetch_without_limits(group: ShareGroup) -> None:
     group.produce(3)
     member = group.member()

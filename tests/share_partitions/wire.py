@@ -103,6 +103,7 @@ class Member:
                     found["ack"] = each["acknowledge_error_code"]
                     found["ack_message"] = each["acknowledge_error_message"]
                     found["bytes"] = _whole_bytes(each["records"])
+                    found["rest_bytes"] = len(each["records"] or b"") - (found["bytes"] or 0)
                     found["acquired"] = [
                         (one["first_offset"], one["last_offset"], one["delivery_count"])
                         for one in each["acquired_records"]

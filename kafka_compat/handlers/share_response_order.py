@@ -1,0 +1,104 @@
+"""The order of partitions in responses to ShareFetch and ShareAcknowledge, and of acknowledgements.
+
+Kafka collects partitions in Scala's hash tables, so their order depends on topic IDs, topic names and
+partition numbers, and not on the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kafka_compat.groups.consumer.java_order import string_hash, uuid_hash
+from kafka_compat.share_partitions.share_session import TopicIdPartition
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+_32_BITS: Final = 0xFFFFFFFF
+_CAPACITY: Final = 16
+_SMALL_MAP: Final = 4
+"""Number of keys up to which an immutable map keeps the order in which they were added."""
+_TRIE_BITS: Final = 5
+
+
+def in_kafka_order(
+    items: Mapping[TopicIdPartition, Value], name_of: Callable[[TopicIdPartition], str | None]
+) -> dict[TopicIdPartition, Value]:
+    """Return the partitions in the order in which Kafka sends them. `name_of` returns the name of a topic."""
+    hashes = {key: _hash(key, name_of(key)) for key in items}
+    ordered = _mutable_order(items, hashes.__getitem__)
+    if len(ordered) > _SMALL_MAP:
+        ordered = _immutable_order([(_improved(hashes[key]), key) for key in ordered], 0)
+    return {key: items[key] for key in ordered}
+
+
+def in_order_of_acknowledgement(
+    items: Mapping[TopicIdPartition, Value], name_of: Callable[[TopicIdPartition], str | None]
+) -> dict[TopicIdPartition, Value]:
+    """Return the partitions of a request in the order in which Kafka processes their acknowledgements."""
+    return {key: items[key] for key in _mutable_order(items, lambda key: _hash(key, name_of(key)))}
+
+
+def in_order_of_additions(items: Mapping[TopicIdPartition, Value]) -> dict[TopicIdPartition, Value]:
+    """Return the order of partitions that have been acknowledged, but were not fetched: by topic ID, and then
+    by number.
+    """
+    topics: dict[UUID, list[int]] = {}
+    for topic_id, number in items:
+        topics.setdefault(topic_id, []).append(number)
+    ordered: dict[TopicIdPartition, Value] = {}
+    for topic_id in _mutable_order(topics, uuid_hash):
+        for number in _mutable_order(topics[topic_id], lambda number: number):
+            key = TopicIdPartition(topic_id, number)
+            ordered[key] = items[key]
+    return ordered
+
+
+def _hash(key: TopicIdPartition, name: str | None) -> int:
+    """Return the hash code of Kafka's TopicIdPartition, as 32 bits."""
+    of_partition = 31 * (31 + key.partition) + (0 if name is None else string_hash(name))
+    return (31 * (31 + uuid_hash(key.topic_id)) + of_partition) & _32_BITS
+
+
+def _mutable_order(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
+    """Return different keys in the order of Scala's mutable HashMap: by slot, and then by hash code."""
+    spread = []
+    for key in keys:
+        code = hash_of(key) & _32_BITS
+        spread.append((code ^ code >> 16, key))
+    capacity = _CAPACITY
+    while len(spread) >= capacity * 3 // 4:
+        capacity *= 2
+    spread.sort(key=lambda each: (each[0] & capacity - 1, _signed(each[0])))
+    return [key for _, key in spread]
+
+
+def _immutable_order(keys: list[tuple[int, Key]], shift: int) -> list[Key]:
+    """Return keys with improved hash codes in the order of Scala's immutable HashMap: a trie, whose nodes
+    have their single keys before their children.
+    """
+    if shift > 32:
+        return [key for _, key in keys]
+    slots: dict[int, list[tuple[int, Key]]] = {}
+    for each in keys:
+        slots.setdefault(each[0] >> shift & (1 << _TRIE_BITS) - 1, []).append(each)
+    ordered = [slots[slot][0][1] for slot in sorted(slots) if len(slots[slot]) == 1]
+    for slot in sorted(slots):
+        if len(slots[slot]) > 1:
+            ordered += _immutable_order(slots[slot], shift + _TRIE_BITS)
+    return ordered
+
+
+def _improved(code: int) -> int:
+    code = (code + ~(code << 9)) & _32_BITS
+    code ^= code >> 14
+    code = (code + (code << 4)) & _32_BITS
+    return code ^ code >> 10
+
+
+def _signed(code: int) -> int:
+    return code if code < 0x80000000 else code - 0x100000000
