@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kafka_compat.share_partitions.share_session import TopicIdPartition
     from kafka_compat.storage.segments.txn_index import AbortedTransaction
 
-_AT_ONCE: Final = 64
+_AT_ONCE: Final = 4
 """Number of share-partitions up to which a request is processed without yielding to the event loop."""
 _EVERY_BYTE: Final = 1 << 40
 

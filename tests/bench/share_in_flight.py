@@ -154,7 +154,7 @@ class Measurement:
             return act
 
         self._phase("every second record is acknowledged", acknowledge(0))
-        self._phase("the locks of the others expire", lambda: time.sleep(LOCK_MS / 1000 + 2))
+        self._phase("the locks of the others expire", _wait_for_locks)
         left = self._partitions * RECORDS * 3 // 4
         self._phase("the released records are acquired", lambda: self._acquire_all(running, left))
         self._phase("all sessions with split batches end", leave)
@@ -184,6 +184,10 @@ class Measurement:
             return acquired >= wanted
 
         wait_until(is_done, 300, "the acquisition of all records", 0)
+
+
+def _wait_for_locks() -> None:
+    time.sleep(LOCK_MS / 1000 + 2)  # the time until the acquisition locks have expired
 
 
 def _forever(members: Sequence[Member]) -> Iterator[Member]:

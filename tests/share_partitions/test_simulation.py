@@ -31,7 +31,6 @@ from kafka_compat.share_partitions.changes import (
 from kafka_compat.share_partitions.led_share_partition import LedSharePartition
 from tests.groups.memory import ManualScheduler
 from tests.share_coordinator.memory import COLD_MS, KEY, OTHER, ShareLog, coordinator_of
-from tests.share_partitions.test_led_share_partition import Replica
 from tests.support import campaign
 
 SEEDS = range(1_000 if campaign.enabled() else 60)
@@ -51,6 +50,16 @@ class Record:
         self.counted_in_term = 0
         self.is_rejected = False
         self.deliveries = 0
+
+
+class Replica:
+    """A replica of a leader."""
+
+    topic, partition, is_leader = "topic", 0, True
+
+    def __init__(self, leader_epoch: int) -> None:
+        self.leader_epoch = leader_epoch
+        self.listeners: set[object] = set()
 
 
 class Leader:
@@ -74,8 +83,7 @@ class Leader:
         acknowledged or expires.
         """
         self.counts: dict[int, int] = {}
-        self.replica = Replica()
-        self.replica.leader_epoch = term
+        self.replica = Replica(term)
         self.led = self.loaded()
 
     def loaded(self) -> LedSharePartition:
