@@ -23,7 +23,7 @@ from kafka_compat.share_partitions.dead_letter_queue import (
 )
 from kafka_compat.share_partitions.dead_letters import refusal
 from kafka_compat.storage.records.records import iter_records
-from tests.share_partitions.test_led_share_partition import Clock
+from tests.share_partitions.manual_clock import Clock
 
 TOPIC = "dlq.a"
 GONE = ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -80,6 +80,7 @@ def test_a_response_contains_what_is_new_has_records_or_failed() -> None:
 
 def test_partitions_with_records_move_to_the_end_of_the_session() -> None:
     session = ShareSessions().open(KEY, "connection", 10)
+    session.add(PARTITIONS, is_new=False)
     for each, has_records in zip(PARTITIONS, (True, False, True), strict=True):
         session.must_send(each, ErrorCode.NONE, has_records)
     assert [each.partition for each in session.rotated(0)] == [1, 0, 2]
