@@ -56,6 +56,8 @@ class ShareSide:
         self._controller = Connection(address, DEADLINE_S)
         self._connections: dict[str, Connection] = {}
         self._leader: str | None = None
+        self._leader_id = -1
+        self._sizes: dict[str, int] = {}
         self._names: dict[UUID, str] = {}
         self._producer = (-1, -1)
         self._sequences: dict[Partition, int] = {}
@@ -80,7 +82,8 @@ class ShareSide:
         self.ids[name] = topic_id
         self._names[topic_id] = name
         if self._leader is None:
-            self._leader = self._find_leader(self.real(name))
+            self._leader_id, self._leader = self._find_leader(self.real(name))
+        self._sizes[name] = size
         self._await_leaders(name, range(size))
 
     def _await_leaders(self, name: str, partitions: Iterable[int]) -> None:
@@ -99,9 +102,10 @@ class ShareSide:
         self.ids |= ids
         self._names |= {topic_id: name for name, topic_id in ids.items()}
 
-    def _find_leader(self, topic: str, partition: int = 0) -> str:
+    def _find_leader(self, topic: str, partition: int = 0) -> tuple[int, str]:
+        """Return the ID and the address of the leader, when there is one."""
         request = {"topics": [{"name": topic}], "allow_auto_topic_creation": False}
-        found: list[str] = []
+        found: list[tuple[int, str]] = []
 
         def is_found() -> bool:
             answer = self._controller.ask(ApiKey.METADATA, 9, request)
@@ -111,14 +115,16 @@ class ShareSide:
             }
             if leaders.get(partition) not in brokers:
                 return False
-            found.append(brokers[leaders[partition]])
+            found.append((leaders[partition], brokers[leaders[partition]]))
             return True
 
         wait_until(is_found, DEADLINE_S, "the leader of the topic", 0.05)
         return found[0]
 
     def grow(self, name: str, size: int) -> None:
-        self._group.grow(self.real(name), self.ids[name], size)
+        brokers = [self._leader_id] * (size - self._sizes[name])
+        self._group.grow(self.real(name), self.ids[name], size, brokers)
+        self._sizes[name] = size
         self._await_leaders(name, range(size))
 
     def delete(self, name: str) -> None:
@@ -296,7 +302,7 @@ class ShareSide:
         """Return the dead letters, with the names that topics have in the history."""
         found = []
         for partition in range(2):
-            connection = self._to(self._find_leader(self.dead_letter_topic, partition))
+            connection = self._to(self._find_leader(self.dead_letter_topic, partition)[1])
             request = fetch_request(self.dead_letter_topic, 0, partition=partition, max_bytes=1 << 24)
             answer = connection.ask(ApiKey.FETCH, 12, request)["responses"][0]["partitions"][0]
             for record in _records(memoryview(answer["records"] or b"")):

@@ -73,8 +73,10 @@ class Theirs:
         wait_until(lambda: self._known(list(topics)) == sizes, 30, "the new topics")
         return ids
 
-    def grow(self, topic: str, topic_id: UUID, size: int) -> None:
-        grown = {"name": topic, "count": size, "assignments": None}
+    def grow(self, topic: str, topic_id: UUID, size: int, brokers: Sequence[int] | None = None) -> None:
+        """Add partitions. `brokers` are those of the new ones, which have one replica each."""
+        assignments = None if brokers is None else [{"broker_ids": [each]} for each in brokers]
+        grown = {"name": topic, "count": size, "assignments": assignments}
         done = self._controller.ask(ApiKey.CREATE_PARTITIONS, 3, {"topics": [grown], "timeout_ms": 30_000})
         assert done["results"][0]["error_code"] == 0, done
         wait_until(lambda: self._known([topic]) == {topic_id: size}, 30, "the new partitions")
