@@ -296,7 +296,7 @@ class ShareSide:
             self._find_leader(topic, partition)
 
     def to_leader_of(self, topic: str, partition: int) -> Connection:
-        return self._to(self._find_leader(topic, partition))
+        return self._to(self._find_leader(topic, partition)[1])
 
     def dead_letters(self) -> list[Plain]:
         """Return the dead letters, with the names that topics have in the history."""
