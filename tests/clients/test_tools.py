@@ -277,14 +277,14 @@ def test_kafka_configs_alters_topics_as_on_apache_kafka(tools: tuple[Tools, Tool
 
 def test_kafka_configs_lists_the_same_broker_settings_as_on_apache_kafka(tools: tuple[Tools, Tools]) -> None:
     """The output contains every broker setting except those that the tests set for each broker, and the
-    settings of consumer groups, which are those of Kafka 4.4.
+    settings of consumer and share groups, which are those of Kafka 4.4.
     """
 
     def scenario(run: Tools) -> list[str]:
         entity = ("--entity-type", "brokers", "--entity-name", "1")
         lines = run("kafka-configs", "--describe", "--all", *entity).lines
         names = [line.split("=")[0] for line in lines if line.startswith("  ")]
-        others = ("kafka.compat.", "group.consumer.")
+        others = ("kafka.compat.", "group.consumer.", "group.share.", "share.", "errors.deadletterqueue.")
         return sorted(name for name in names if not name.strip().startswith(others))
 
     _same(tools, scenario)
