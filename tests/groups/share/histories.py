@@ -161,6 +161,7 @@ class Ours:
             topic_names=None if names is None else tuple(names),
         )
         self.coordinator.share.heartbeat(self._group, heartbeat, answers.append)
+        self.scheduler.advance()
         (answer,) = answers
         assignment = answer.assignment
         return {
@@ -210,6 +211,7 @@ class Ours:
         answers: list[OffsetsResult] = []
         topics = [NewOffsets(name, list(some.items())) for name, some in offsets.items()]
         self.coordinator.share.alter_offsets(self._group, topics, answers.append)
+        self.scheduler.advance()
         (answer,) = answers
         return answer.error, sorted(
             (each.name, [(partition, int(error)) for partition, error in each.partitions])
@@ -220,6 +222,7 @@ class Ours:
     def delete_offsets(self, names: list[str]) -> object:
         answers: list[OffsetsResult] = []
         self.coordinator.share.delete_offsets(self._group, names, answers.append)
+        self.scheduler.advance()
         (answer,) = answers
         found = [(each.name, int(each.error)) for each in answer.topics if isinstance(each, DeletedTopic)]
         return answer.error, sorted(found)
@@ -227,6 +230,7 @@ class Ours:
     def delete_group(self) -> int:
         answers: list[dict[str, ErrorCode]] = []
         self.coordinator.delete_groups([self._group], answers.append)
+        self.scheduler.advance()
         (answer,) = answers
         return answer[self._group]
 
