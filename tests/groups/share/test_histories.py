@@ -25,7 +25,7 @@ from tests.support import campaign
 from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.servers import GenuineKafka
 
-SEEDS = range(500 if campaign.enabled() else 20)
+SEEDS = range(500 if campaign.enabled() else 6)
 
 
 @pytest.fixture(scope="module")
