@@ -15,7 +15,7 @@ from tests.support import campaign
 from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.servers import GenuineKafka
 
-SEEDS = range(500 if campaign.enabled() else 6)
+SEEDS = range(500 if campaign.enabled() else 3)
 AT_ONCE = 40
 
 
