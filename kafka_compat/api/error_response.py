@@ -264,14 +264,6 @@ _WITH_STANDARD_MESSAGE = frozenset(
 
 _WITHOUT_MESSAGE = frozenset(
     (
-        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
-        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
-    )
-)
-"""APIs that send the error code's standard message if there are no details."""
-
-_WITHOUT_MESSAGE = frozenset(
-    (
         ApiKey.CONSUMER_GROUP_DESCRIBE,
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
         ApiKey.DELETE_GROUPS,

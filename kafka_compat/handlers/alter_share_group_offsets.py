@@ -4,7 +4,7 @@ from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.error_mapping import readable
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.share.offset_changes import AlteredTopic, NewOffsets, OffsetsResult
+from kafka_compat.groups.share.offset_changes import MESSAGES, AlteredTopic, NewOffsets, OffsetsResult
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.handlers.feature_gates import require_level
 from kafka_compat.long_work import Steps, batched
@@ -16,13 +16,6 @@ from kafka_compat.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsResponseTopic,
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
-
-_MESSAGES = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
-    ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
-    ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
-}
 
 
 @handler(0, 0)
@@ -63,7 +56,7 @@ def alter_share_group_offsets(
 
 def _partition(partition: int, error: ErrorCode) -> AlterShareGroupOffsetsResponsePartition:
     return AlterShareGroupOffsetsResponsePartition(
-        partition_index=partition, error_code=error, error_message=_MESSAGES.get(error)
+        partition_index=partition, error_code=error, error_message=MESSAGES.get(error)
     )
 
 
@@ -85,6 +78,6 @@ def _response(
             )
     return AlterShareGroupOffsetsResponse(
         error_code=result.error,
-        error_message=readable(result.message or _MESSAGES.get(result.error)),
+        error_message=readable(result.message or MESSAGES.get(result.error)),
         responses=responses,
     )

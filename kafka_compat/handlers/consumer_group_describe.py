@@ -2,7 +2,6 @@
 protocol (KIP-848). Version 1 adds the type of each member (KIP-1099).
 """
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kafka_compat.api.handler import RequestContext, handler
@@ -10,21 +9,18 @@ from kafka_compat.error_mapping import readable
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied, allowed_group_operations, allows
 from kafka_compat.handlers.feature_gates import require_level
+from kafka_compat.handlers.group_assignments import described_assignment
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.features import GROUP_VERSION
 from kafka_compat.protocol.messages.consumer_group_describe import (
-    Assignment,
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
-    TopicPartitions,
 )
 from kafka_compat.protocol.messages.consumer_group_describe import Member as DescribedMember
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from kafka_compat.groups.consumer.member import Member
     from kafka_compat.groups.consumer.state import View
 
@@ -100,17 +96,7 @@ def _member(ctx: RequestContext, member: "Member", view: "View") -> DescribedMem
         client_host=member.client_host,
         subscribed_topic_names=list(member.topic_names),
         subscribed_topic_regex=member.topic_regex,
-        assignment=_assignment(ctx, held),
-        target_assignment=_assignment(ctx, view.targets.get(member.member_id, {})),
+        assignment=described_assignment(ctx, held),
+        target_assignment=described_assignment(ctx, view.targets.get(member.member_id, {})),
         member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
     )
-
-
-def _assignment(ctx: RequestContext, partitions: "Mapping[UUID, Iterable[int]]") -> Assignment:
-    """Return an assignment without deleted topics."""
-    topics = []
-    for topic_id, numbers in partitions.items():
-        name = ctx.services.metadata.topic_name(topic_id)
-        if name is not None:
-            topics.append(TopicPartitions(topic_id=topic_id, topic_name=name, partitions=list(numbers)))
-    return Assignment(topic_partitions=topics)

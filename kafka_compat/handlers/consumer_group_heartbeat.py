@@ -12,11 +12,11 @@ from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.handlers.feature_gates import require_level
+from kafka_compat.handlers.group_assignments import assignment_for_member
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metadata.features import GROUP_VERSION
 from kafka_compat.metadata.topic_nodes import new_id
 from kafka_compat.protocol.messages.consumer_group_heartbeat import (
-    Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
@@ -77,19 +77,11 @@ def _by_id(owned: "list[TopicPartitions]") -> "Steps[dict[UUID, set[int]]]":
 
 
 def _response(result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
-    assignment = None
-    if result.assignment is not None:
-        assignment = Assignment(
-            topic_partitions=[
-                TopicPartitions(topic_id=topic_id, partitions=list(partitions))
-                for topic_id, partitions in result.assignment.items()
-            ]
-        )
     return ConsumerGroupHeartbeatResponse(
         error_code=result.error,
         error_message=readable(result.message),
         member_id=result.member_id,
         member_epoch=result.member_epoch,
         heartbeat_interval_ms=result.heartbeat_interval_ms,
-        assignment=assignment,
+        assignment=assignment_for_member(result.assignment),
     )

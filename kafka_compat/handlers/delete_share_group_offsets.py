@@ -4,7 +4,7 @@ from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.error_mapping import readable
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.share.offset_changes import DeletedTopic, OffsetsResult
+from kafka_compat.groups.share.offset_changes import MESSAGES, DeletedTopic, OffsetsResult
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.handlers.feature_gates import require_level
 from kafka_compat.long_work import Steps
@@ -15,13 +15,6 @@ from kafka_compat.protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsResponseTopic,
 )
 from kafka_compat.security.authorizer import Operation, ResourceType
-
-_MESSAGES = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
-    ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
-    ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
-}
 
 
 @handler(0, 0)
@@ -39,7 +32,7 @@ def delete_share_group_offsets(
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             refused.append(
                 DeleteShareGroupOffsetsResponseTopic(
-                    topic_name=topic.topic_name, error_code=error, error_message=_MESSAGES[error]
+                    topic_name=topic.topic_name, error_code=error, error_message=MESSAGES[error]
                 )
             )
         else:
@@ -67,11 +60,11 @@ def _response(
                     topic_name=topic.name,
                     topic_id=topic.topic_id,
                     error_code=topic.error,
-                    error_message=topic.message or _MESSAGES.get(topic.error),
+                    error_message=topic.message or MESSAGES.get(topic.error),
                 )
             )
     return DeleteShareGroupOffsetsResponse(
         error_code=result.error,
-        error_message=readable(result.message or _MESSAGES.get(result.error)),
+        error_message=readable(result.message or MESSAGES.get(result.error)),
         responses=responses,
     )

@@ -1,6 +1,5 @@
 """ShareGroupDescribe (API key 77): state, members and assignments of share groups (KIP-932)."""
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kafka_compat.api.handler import RequestContext, handler
@@ -8,9 +7,9 @@ from kafka_compat.error_mapping import readable
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import Denied, allowed_group_operations, allows
 from kafka_compat.handlers.feature_gates import require_level
+from kafka_compat.handlers.group_assignments import described_assignment
 from kafka_compat.long_work import Steps
 from kafka_compat.metadata.features import SHARE_VERSION
-from kafka_compat.protocol.messages.consumer_group_describe import Assignment, TopicPartitions
 from kafka_compat.protocol.messages.share_group_describe import (
     DescribedGroup,
     ShareGroupDescribeRequest,
@@ -20,7 +19,7 @@ from kafka_compat.protocol.messages.share_group_describe import Member as Descri
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from uuid import UUID
+    pass
 
 _ASSIGNOR = "simple"
 _FIRST = (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.INVALID_GROUP_ID)
@@ -69,7 +68,7 @@ def _describe(ctx: RequestContext, group_id: str) -> Steps[DescribedGroup]:
             client_id=member.client_id,
             client_host=member.client_host,
             subscribed_topic_names=list(member.topic_names),
-            assignment=_assignment(ctx, member.assigned),
+            assignment=described_assignment(ctx, member.assigned),
         )
         yield None
         if any(topic.topic_name in denied for topic in described.assignment.topic_partitions):
@@ -87,13 +86,3 @@ def _describe(ctx: RequestContext, group_id: str) -> Steps[DescribedGroup]:
         assignor_name=_ASSIGNOR,
         members=members,
     )
-
-
-def _assignment(ctx: RequestContext, partitions: "Mapping[UUID, Iterable[int]]") -> Assignment:
-    """Return an assignment without deleted topics."""
-    topics = []
-    for topic_id, numbers in partitions.items():
-        name = ctx.services.metadata.topic_name(topic_id)
-        if name is not None:
-            topics.append(TopicPartitions(topic_id=topic_id, topic_name=name, partitions=list(numbers)))
-    return Assignment(topic_partitions=topics)

@@ -7,9 +7,9 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatResult
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.handlers.feature_gates import require_level
+from kafka_compat.handlers.group_assignments import assignment_for_member
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metadata.features import SHARE_VERSION
-from kafka_compat.protocol.messages.consumer_group_heartbeat import Assignment, TopicPartitions
 from kafka_compat.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
@@ -45,19 +45,11 @@ def share_group_heartbeat(
 
 
 def _response(result: ShareHeartbeatResult) -> ShareGroupHeartbeatResponse:
-    assignment = None
-    if result.assignment is not None:
-        assignment = Assignment(
-            topic_partitions=[
-                TopicPartitions(topic_id=topic_id, partitions=list(partitions))
-                for topic_id, partitions in result.assignment.items()
-            ]
-        )
     return ShareGroupHeartbeatResponse(
         error_code=result.error,
         error_message=readable(result.message),
         member_id=result.member_id,
         member_epoch=result.member_epoch,
         heartbeat_interval_ms=result.heartbeat_interval_ms,
-        assignment=assignment,
+        assignment=assignment_for_member(result.assignment),
     )

@@ -145,7 +145,7 @@ class LedSharePartition:
             return
         self.state_epoch = stored.state_epoch
         try:
-            machine = SharePartition.of(self._host.limits(self.key.group_id), stored, start_offset)
+            machine = SharePartition(self._host.limits(self.key.group_id), start_offset, stored.batches)
         except ValueError as error:
             log.error(
                 "The stored state of share-partition %s-%s of group %s is invalid: %s. "

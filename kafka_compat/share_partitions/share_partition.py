@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.share_coordinator.persister import StateBatch
@@ -48,9 +48,6 @@ from kafka_compat.share_partitions.in_flight import (
     Transition,
     is_terminal,
 )
-
-if TYPE_CHECKING:
-    from kafka_compat.share_coordinator.persister import StoredState
 
 _NO_OFFSET: Final = -1
 
@@ -82,11 +79,6 @@ class SharePartition:
         """The records that a former leader did not finish writing to the dead letter queue."""
         if stored:
             self._load(stored)
-
-    @classmethod
-    def of(cls, limits: Limits, stored: StoredState, start_offset: int) -> SharePartition:
-        """Create it from its stored state, with the resolved start offset if the stored one is unknown."""
-        return cls(limits, start_offset, stored.batches)
 
     def _load(self, stored: Sequence[StateBatch]) -> None:
         end = self.start_offset - 1

@@ -65,7 +65,7 @@ def check(group_id: str, request: Heartbeat, assignors: "tuple[str, ...]") -> No
     """
     required = {"group ID": group_id, "instance ID": request.instance_id, "rack ID": request.rack_id}
     for name, value in required.items():
-        if value is not None and _is_blank(value):
+        if value is not None and is_blank(value):
             raise _invalid(f"The {name} is empty")
     epoch = request.member_epoch
     if epoch < LEAVE_TEMPORARILY_EPOCH:
@@ -77,7 +77,7 @@ def check(group_id: str, request: Heartbeat, assignors: "tuple[str, ...]") -> No
             raise _invalid("A member that joins must not own partitions")
         if request.topic_names is None and request.topic_regex is None:
             raise _invalid("A member that joins must subscribe to topics or to a regular expression")
-    if _is_blank(request.member_id):
+    if is_blank(request.member_id):
         raise _invalid("The member ID is empty")
     if epoch == LEAVE_TEMPORARILY_EPOCH and request.instance_id is None:
         raise _invalid("Only a static member can leave temporarily, but the instance ID is null")
@@ -91,7 +91,7 @@ def check(group_id: str, request: Heartbeat, assignors: "tuple[str, ...]") -> No
         )
 
 
-def _is_blank(text: str) -> bool:
+def is_blank(text: str) -> bool:
     """Return whether a text has only spaces and control characters, which Kafka removes."""
     return all(character <= " " for character in text)
 

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.groups.share.member import JOIN_EPOCH, LEAVE_EPOCH
+from kafka_compat.groups.consumer.heartbeat import is_blank
+from kafka_compat.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH
 
 if TYPE_CHECKING:
     from kafka_compat.groups.consumer.assignors.assignor import Assignment
@@ -40,7 +41,7 @@ def check(group_id: str, request: ShareHeartbeat) -> None:
     """Raise KafkaError (INVALID_REQUEST) if the request is invalid."""
     required = {"MemberId": request.member_id, "GroupId": group_id, "RackId": request.rack_id}
     for name, value in required.items():
-        if value is not None and all(character <= " " for character in value):
+        if value is not None and is_blank(value):
             raise _invalid(f"{name} can't be empty.")
     if request.member_epoch == JOIN_EPOCH:
         if not request.topic_names:

@@ -1,12 +1,11 @@
 """A member of a share group (KIP-932)."""
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafka_compat.groups.consumer.member import JOIN_EPOCH
 
 if TYPE_CHECKING:
     from kafka_compat.groups.consumer.assignors.assignor import Assignment
-
-JOIN_EPOCH: Final = 0
-LEAVE_EPOCH: Final = -1
 
 
 class ShareMember(NamedTuple):

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from kafka_compat.groups.share.records import ShareRecord
 
 NO_OFFSETS = "There is no offset information to delete."
+MESSAGES = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+    ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
+    ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
+}
+"""The messages in responses. Other error codes have no message."""
 
 
 class NewOffsets(NamedTuple):

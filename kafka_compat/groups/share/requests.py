@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH
 from kafka_compat.groups.requests import GroupType
 from kafka_compat.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatResult, check, rejected
-from kafka_compat.groups.share.member import JOIN_EPOCH, LEAVE_EPOCH
 from kafka_compat.groups.share.offset_changes import AlterStates, DeleteStates, NewOffsets, OffsetsResult
 from kafka_compat.groups.share.share_group import InitializeStates
 from kafka_compat.share_coordinator.persister import SharePartitionKey

@@ -28,13 +28,14 @@ from kafka_compat.groups.consumer.assignors.assignor import same_partitions
 from kafka_compat.groups.consumer.assignors.changed_assignment import partition_order, topic_order
 from kafka_compat.groups.consumer.consumer_group import STORE_FAILURES, MembersStored
 from kafka_compat.groups.consumer.java_order import sorted_strings
+from kafka_compat.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH
 from kafka_compat.groups.consumer.records import GroupMetadata, TargetMetadata
 from kafka_compat.groups.consumer.subscriptions import subscribed_names
 from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.share.assignor import SimpleMember, assign
 from kafka_compat.groups.share.groups_of_broker import ShareGroups
 from kafka_compat.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatResult, rejected
-from kafka_compat.groups.share.member import JOIN_EPOCH, LEAVE_EPOCH, ShareMember
+from kafka_compat.groups.share.member import ShareMember
 from kafka_compat.groups.share.partition_states import (
     UNKNOWN_NAME,
     Partitions,
