@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_compat.client.cluster import Cluster
 from kafka_compat.tools import show
-from kafka_compat.tools.admin import cluster_of
 from kafka_compat.tools.chosen_groups import SCENARIOS, awaited, groups_meant, partitions_in
 from kafka_compat.tools.failure import Failure, failure_of, illegal_argument, of_client
+from kafka_compat.tools.group_command import check_available, run_action
 from kafka_compat.tools.options import Options
 
 if TYPE_CHECKING:
     from kafka_compat.client.partitions import TopicPartition
 
-TIMEOUT_MS: Final = 30_000
 STATES: Final = (
     "PreparingRebalance",
     "CompletingRebalance",
@@ -42,33 +41,7 @@ def run(arguments: list[str]) -> int:
     _check(options)
     if options.has("validate-regex"):
         return _validate_regex(options)
-    cluster: Cluster | None = None
-    try:
-        cluster = _cluster(options)
-        _act(cluster, options)
-    except Exception as error:
-        failure = of_client(error)
-        if failure.kind == "java.lang.IllegalArgumentException":
-            options.usage_error(failure.message or "")
-        text = f"\nError: Executing consumer group command failed due to {failure.message}"
-        print(text, file=options.errors)
-        sys.stdout.flush()
-        print(failure.trace, end="", file=sys.stderr)
-    finally:
-        if cluster is not None:
-            cluster.close()
-    return 0
-
-
-def _cluster(options: Options) -> Cluster:
-    try:
-        found = cluster_of(options)
-    except Failure as failure:
-        if not failure.kind.startswith("java."):
-            raise
-        raise Failure("java.lang.RuntimeException", str(failure), failure) from None
-    found.timeout_s = (options.integer("timeout", 64) or TIMEOUT_MS) / 1000
-    return found
+    return run_action("consumer group", options, _act)
 
 
 def _validate_regex(options: Options) -> int:
@@ -100,10 +73,7 @@ def _act(cluster: Cluster, options: Options) -> None:
 
 
 def _check(options: Options) -> None:
-    for name, actions in _ONLY_WITH.items():
-        if options.has(name) and not any(map(options.has, actions)) and not options.has("help"):
-            text = f"Option(s) [{name}] are unavailable given other options on the command line"
-            raise Failure("joptsimple.UnavailableOptionException", text)
+    check_available(options, _ONLY_WITH)
     options.exit_for_help()
     if not options.has("validate-regex"):
         options.require("bootstrap-server")

@@ -17,11 +17,10 @@ from kafka_compat.client.share_groups import (
 )
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.tools import show
-from kafka_compat.tools.admin import cluster_of
 from kafka_compat.tools.failure import Failure, executed, failure_of, illegal_argument, of_client
+from kafka_compat.tools.group_command import check_available, print_error, run_action
 from kafka_compat.tools.options import Options
 
-TIMEOUT_MS: Final = 30_000
 STATES: Final = ("Stable", "Dead", "Empty")
 _ACTIONS: Final = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
 _ONLY_WITH: Final = {
@@ -39,32 +38,7 @@ def run(arguments: list[str]) -> int:
     """Run the command and return its exit code. Raises Failure if a flag is invalid."""
     options = Options("share-groups", arguments)
     _check(options)
-    cluster: Cluster | None = None
-    try:
-        cluster = _cluster(options)
-        _act(cluster, options)
-    except Exception as error:
-        failure = of_client(error)
-        if failure.kind == "java.lang.IllegalArgumentException":
-            options.usage_error(failure.message or "")
-        _print_error(f"Executing share group command failed due to {failure.message}", options)
-        sys.stdout.flush()
-        print(failure.trace, end="", file=sys.stderr)
-    finally:
-        if cluster is not None:
-            cluster.close()
-    return 0
-
-
-def _cluster(options: Options) -> Cluster:
-    try:
-        found = cluster_of(options)
-    except Failure as failure:
-        if not failure.kind.startswith("java."):
-            raise
-        raise Failure("java.lang.RuntimeException", str(failure), failure) from None
-    found.timeout_s = (options.integer("timeout", 64) or TIMEOUT_MS) / 1000
-    return found
+    return run_action("share group", options, _act)
 
 
 def _act(cluster: Cluster, options: Options) -> None:
@@ -80,15 +54,8 @@ def _act(cluster: Cluster, options: Options) -> None:
         delete_offsets(cluster, options)
 
 
-def _print_error(message: str, options: Options) -> None:
-    print(f"\nError: {message}", file=options.errors)
-
-
 def _check(options: Options) -> None:
-    for name, actions in _ONLY_WITH.items():
-        if options.has(name) and not any(map(options.has, actions)) and not options.has("help"):
-            text = f"Option(s) [{name}] are unavailable given other options on the command line"
-            raise Failure("joptsimple.UnavailableOptionException", text)
+    check_available(options, _ONLY_WITH)
     options.exit_for_help()
     options.require("bootstrap-server")
     if options.has("describe"):
@@ -203,7 +170,7 @@ def _described(cluster: Cluster, group_id: str) -> ShareDescription:
 def _has_rows(group: ShareDescription, options: Options) -> bool:
     """Print notes about the group's state, and return whether its members are shown."""
     if group.state == DEAD:
-        _print_error(f"Share group '{group.group_id}' does not exist.", options)
+        print_error(f"Share group '{group.group_id}' does not exist.", options)
     elif group.state == EMPTY:
         sys.stdout.flush()
         print(f"\nShare group '{group.group_id}' has no active members.", file=sys.stderr)
@@ -358,7 +325,7 @@ def delete_groups(cluster: Cluster, options: Options) -> None:
     if not failed:
         print(f"Deletion of requested share groups ({_quoted(deleted)}) was successful.")
         return
-    _print_error("Deletion of some share groups failed:", options)
+    print_error("Deletion of some share groups failed:", options)
     for group_id, failure in failed.items():
         print(f"* Group '{group_id}' could not be deleted due to: {failure}")
     if deleted:
@@ -400,9 +367,9 @@ def delete_offsets(cluster: Cluster, options: Options) -> None:
     if overall is not None:
         code, failure = overall
         if code in _WITH_MESSAGE:
-            _print_error(failure.message or "", options)
+            print_error(failure.message or "", options)
         elif code not in _OF_TOPICS:
-            _print_error(f"Encounter some unknown error: {failure}", options)
+            print_error(f"Encounter some unknown error: {failure}", options)
     rows = sorted(outcome.items(), key=lambda item: item[0])
     table = show.table(
         show.column("TOPIC", [topic for topic, _ in rows]),
