@@ -36,7 +36,7 @@ _PASSING: Final = PASSING | {
 _UNSUPPORTED: Final = "The cluster does not support share groups: they need share.version 1 or 2"
 
 Place = tuple[UUID, int]
-"""A partition, by the ID of its topic."""
+"""A partition: the ID of its topic, and its number."""
 
 
 class Acknowledgement(IntEnum):

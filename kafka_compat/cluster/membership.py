@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FIRST_METADATA_S = 10.0
-_OF_DEAD_LETTERS = {DEAD_LETTERS_ENABLE: "true", "message.timestamp.type": "CreateTime"}
+_DEAD_LETTER_TOPIC_CONFIGS = {DEAD_LETTERS_ENABLE: "true", "message.timestamp.type": "CreateTime"}
 """Settings of dead letter topics that a broker creates."""
 
 
@@ -240,7 +240,7 @@ class Membership:
         code = ErrorCode.UNKNOWN_SERVER_ERROR
         try:
             if creates:
-                await self.topics.ensure(topic, configs=_OF_DEAD_LETTERS)
+                await self.topics.ensure(topic, configs=_DEAD_LETTER_TOPIC_CONFIGS)
             if topic in self._context.metadata.topics:
                 await self.topic_settings.learn([topic])
             code = ErrorCode.NONE

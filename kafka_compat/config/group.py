@@ -111,7 +111,7 @@ class ShareGroupConfig(NamedTuple):
     is_read_committed: bool = False
     is_renew_enabled: bool = True
     dead_letter_topic: str | None = None
-    """The topic of the group's dead letter queue, or None if it has none (KIP-1191)."""
+    """The topic of the dead letter queue, or None if the group has no queue (KIP-1191)."""
     copies_dead_letters: bool = False
     """Whether a dead letter contains the key and the value of the original record."""
 

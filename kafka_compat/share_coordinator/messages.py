@@ -41,15 +41,15 @@ class StateApi(NamedTuple):
     request: type[Any]
     topic: type[Any]
     partition: Callable[[int, Any], Any]
-    """Return an operation on a partition as a part of the request."""
+    """Return the element of the request that asks for an operation on a partition."""
     operation: Callable[[Any], Operation]
-    """Return the operation in a part of the request."""
+    """Return the operation that an element of the request asks for."""
     response: type[Any]
     topic_result: type[Any]
     partition_result: Callable[[int, Result], Any]
-    """Return a result as a part of the response."""
+    """Return the element of the response that reports the result for a partition."""
     result: Callable[[Any], Result]
-    """Return the result in a part of the response."""
+    """Return the result that an element of the response reports."""
 
     def request_for(self, group_id: str, asked: Iterable[tuple[SharePartitionKey, Operation]]) -> Any:
         """Return a request for operations on share-partitions of one group."""

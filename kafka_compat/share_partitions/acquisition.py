@@ -234,7 +234,7 @@ class Acquisition:
         return acquired, last - first + 1
 
     def _end_of_batch(self, offset: int) -> int:
-        """Return the last offset of the fetched batch that contains `offset`, or `offset` if none does."""
+        """Return the last offset of the fetched batch that contains `offset`. Without one, return `offset`."""
         at = bisect_right(self._fetched, offset, key=lambda batch: batch.first) - 1
         return max(offset, self._fetched[at].last) if at >= 0 else offset
 
@@ -305,7 +305,7 @@ class Acquisition:
 
 
 def _add(ranges: list[AcquiredRange], added: AcquiredRange) -> None:
-    """Append a range, or extend the last range if it continues with the same delivery count."""
+    """Append a range, or extend the last one if it ends just before and has the same delivery count."""
     if ranges and ranges[-1].last + 1 == added.first and ranges[-1].delivery_count == added.delivery_count:
         ranges[-1] = ranges[-1]._replace(last=added.last)
     else:

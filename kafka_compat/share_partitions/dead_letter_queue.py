@@ -145,7 +145,7 @@ class DeadLetterQueue:
         long_work: LongWork,
         now_ms: Callable[[], int],
     ) -> None:
-        """`settings` are those of a group, and `limits` those of the broker."""
+        """`settings` returns the settings of a group, and `limits` returns the limits of the broker."""
         self._settings = settings
         self._limits = limits
         self._metadata = metadata

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 Done = Callable[[ErrorCode], None]
 
 _LOOK_MIN_MS: Final = 10
-"""Shortest time between two looks for expired locks. Locks of one consumer expire within a few ms."""
+"""Minimum time between two checks for expired locks. Locks of one consumer expire within a few ms."""
 
 _CODES_OF_PERSISTER: Final = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,

@@ -141,7 +141,7 @@ class Measurement:
         self._phase("all records are acquired again", lambda: self._acquire_all(running))
 
         def acknowledge(first: int) -> Callable[[], None]:
-            # Every second record, as separate batches: accepted and released in turn.
+            # Accept and release every second record in turn, each in a batch of its own.
             acks = [
                 {"first_offset": n, "last_offset": n, "acknowledge_types": [1 + n % 4 // 2]}
                 for n in range(first, RECORDS, 2)

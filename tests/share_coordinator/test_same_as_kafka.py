@@ -67,7 +67,7 @@ def test_the_same_requests_get_the_same_responses_and_records(
 
 
 def _without_words(response: Any) -> Any:
-    """Return a response in which each error message is replaced, because our words differ from Kafka's."""
+    """Replace the error messages in a response, because this broker words them differently from Kafka."""
     if isinstance(response, dict):
         return {
             name: "words" if name == "error_message" and value else _without_words(value)

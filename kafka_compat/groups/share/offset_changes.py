@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.coordinator_runtime.machine import Now, Waiter, Write
-from kafka_compat.errors import ErrorCode
+from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode
 from kafka_compat.groups.consumer.consumer_group import STORE_FAILURES, MembersStored
 from kafka_compat.groups.share.partition_states import PartitionStates, TopicPartitions, combined
 from kafka_compat.groups.share.share_group import InitializeStates, ShareGroup
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 NO_OFFSETS = "There is no offset information to delete."
 MESSAGES = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+    **{
+        code: STANDARD_MESSAGES[code]
+        for code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    },
     ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
     ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
 }
