@@ -234,7 +234,7 @@ class Acquisition:
         return acquired, last - first + 1
 
     def _end_of_batch(self, offset: int) -> int:
-        """Return the last offset of the fetched batch that contains `offset`, or `offset` if there is none."""
+        """Return the last offset of the fetched batch with `offset`, or `offset` if there is none."""
         at = bisect_right(self._fetched, offset, key=lambda batch: batch.first) - 1
         return max(offset, self._fetched[at].last) if at >= 0 else offset
 
