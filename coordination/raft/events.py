@@ -1,0 +1,223 @@
+"""Inputs of the Raft machine. Requests of other nodes carry a `request_id`, which the answer repeats."""
+
+from collections.abc import Hashable
+from enum import Enum
+from typing import NamedTuple
+from uuid import UUID
+
+from kafka_compat.coordination.raft.values import Batch, OffsetAndEpoch, ReplicaKey, VoterSet
+
+
+class RaftError(Enum):
+    """The errors of Raft's requests. The names are those of Kafka's error codes."""
+
+    NONE = "NONE"
+    FENCED_LEADER_EPOCH = "FENCED_LEADER_EPOCH"
+    UNKNOWN_LEADER_EPOCH = "UNKNOWN_LEADER_EPOCH"
+    NOT_LEADER_OR_FOLLOWER = "NOT_LEADER_OR_FOLLOWER"
+    BROKER_NOT_AVAILABLE = "BROKER_NOT_AVAILABLE"
+    INCONSISTENT_VOTER_SET = "INCONSISTENT_VOTER_SET"
+    INVALID_REQUEST = "INVALID_REQUEST"
+    INVALID_VOTER_KEY = "INVALID_VOTER_KEY"
+    SNAPSHOT_NOT_FOUND = "SNAPSHOT_NOT_FOUND"
+    POSITION_OUT_OF_RANGE = "POSITION_OUT_OF_RANGE"
+    DUPLICATE_VOTER = "DUPLICATE_VOTER"
+    VOTER_NOT_FOUND = "VOTER_NOT_FOUND"
+    REQUEST_TIMED_OUT = "REQUEST_TIMED_OUT"
+    UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
+    UNKNOWN_SERVER_ERROR = "UNKNOWN_SERVER_ERROR"
+
+
+# --- requests of other nodes
+
+
+class VoteRequested(NamedTuple):
+    """A candidate (or, with `pre_vote`, a prospective candidate) asks for this node's vote.
+
+    `last` is the end of its log and the epoch of its last record. `voter` is the node that it means to ask.
+    """
+
+    request_id: Hashable
+    epoch: int
+    candidate: ReplicaKey
+    voter: ReplicaKey
+    last: OffsetAndEpoch
+    pre_vote: bool
+
+
+class BeginQuorumEpochRequested(NamedTuple):
+    """A leader tells a voter that it leads `epoch`."""
+
+    request_id: Hashable
+    epoch: int
+    leader_id: int
+    voter: ReplicaKey
+
+
+class EndQuorumEpochRequested(NamedTuple):
+    """A leader resigns. `successors` are the voters that it recommends, the best first."""
+
+    request_id: Hashable
+    epoch: int
+    leader_id: int
+    successors: tuple[ReplicaKey, ...]
+
+
+class FetchRequested(NamedTuple):
+    """A replica fetches from `offset`; `last_epoch` is the epoch of its last record, and `epoch` its epoch.
+
+    `high_watermark` is the one that it knows (-1: none, or a version of Fetch without it). The answer may
+    wait up to `max_wait_ms` for records or a higher high watermark.
+    """
+
+    request_id: Hashable
+    replica: ReplicaKey
+    epoch: int
+    offset: int
+    last_epoch: int
+    high_watermark: int
+    max_wait_ms: int
+
+
+class SnapshotRequested(NamedTuple):
+    """A replica asks for a part of a snapshot. The machine checks only whether this node may answer."""
+
+    request_id: Hashable
+    replica: ReplicaKey
+    epoch: int
+    snapshot: OffsetAndEpoch
+
+
+Requested = (
+    VoteRequested | BeginQuorumEpochRequested | EndQuorumEpochRequested | FetchRequested | SnapshotRequested
+)
+
+
+# --- answers of other nodes. `epoch` and `leader_id` are those that the answering node knows.
+
+
+class VoteAnswered(NamedTuple):
+    node_id: int
+    error: RaftError
+    epoch: int
+    leader_id: int
+    granted: bool
+    pre_vote: bool
+
+
+class EpochAnswered(NamedTuple):
+    """The answer to BeginQuorumEpoch or EndQuorumEpoch."""
+
+    node_id: int
+    error: RaftError
+    epoch: int
+    leader_id: int
+
+
+class FetchAnswered(NamedTuple):
+    """The answer to a fetch. `data` are the bytes of `batches`, which the machine does not read.
+
+    At most one of `diverging` (the end of the last epoch that both logs may share), `snapshot` (the snapshot
+    that must be fetched) and `batches` is set. `node_id` is -1 for an address of
+    controller.quorum.bootstrap.servers.
+    """
+
+    node_id: int
+    error: RaftError
+    epoch: int
+    leader_id: int
+    high_watermark: int
+    log_start_offset: int
+    diverging: OffsetAndEpoch | None
+    snapshot: OffsetAndEpoch | None
+    batches: tuple[Batch, ...]
+    data: bytes
+
+
+class RequestFailed(NamedTuple):
+    """A request got no answer. `is_refused`: nothing listens at the node's address: its process is gone."""
+
+    node_id: int
+    is_refused: bool
+
+
+class SnapshotFetched(NamedTuple):
+    """The snapshot of an effect FetchSnapshot is on disk, and the log is empty and begins at its end."""
+
+    snapshot: OffsetAndEpoch
+    voters: VoterSet | None
+
+
+class SnapshotNotFetched(NamedTuple):
+    """A snapshot could not be fetched: fetch again, perhaps from another leader."""
+
+    snapshot: OffsetAndEpoch
+
+
+# --- of this node
+
+
+class Started(NamedTuple):
+    """The first event."""
+
+
+class TimePassed(NamedTuple):
+    """The machine's `deadline_ms` has come."""
+
+
+class Proposed(NamedTuple):
+    """Append one batch of `count` records. Rejected unless this node leads `epoch` (-1: any epoch)."""
+
+    proposal_id: Hashable
+    count: int
+    epoch: int = -1
+
+
+class Flushed(NamedTuple):
+    """All records below `end_offset` are on disk."""
+
+    end_offset: int
+
+
+class SnapshotTaken(NamedTuple):
+    """A snapshot of this node is on disk. The log may begin there."""
+
+    snapshot: OffsetAndEpoch
+
+
+class LogStartMoved(NamedTuple):
+    """The log begins at a later offset, because a snapshot replaces its beginning."""
+
+    start_offset: int
+
+
+class Resigning(NamedTuple):
+    """This node stops: a leader tells the voters, and does not lead again."""
+
+
+class VoterChangeRequested(NamedTuple):
+    """Add (`endpoints` is set), change or remove a voter (KIP-853), on behalf of a client's request."""
+
+    request_id: Hashable
+    voter: ReplicaKey
+    endpoints: tuple[tuple[str, str, int], ...] | None
+    directory_id: UUID
+
+
+Event = (
+    Requested
+    | VoteAnswered
+    | EpochAnswered
+    | FetchAnswered
+    | RequestFailed
+    | SnapshotFetched
+    | SnapshotNotFetched
+    | Started
+    | TimePassed
+    | Proposed
+    | Flushed
+    | SnapshotTaken
+    | LogStartMoved
+    | Resigning
+    | VoterChangeRequested
+)
