@@ -88,7 +88,7 @@ class FetchSnapshot(NamedTuple):
 
 
 class InstallSnapshot(NamedTuple):
-    """Remove all records: the log begins at the end of this fetched snapshot, durably before the next effect."""
+    """Begin the log at the end of this fetched snapshot, without records, durably before the next effect."""
 
     snapshot: OffsetAndEpoch
 

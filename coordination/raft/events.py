@@ -95,8 +95,8 @@ Requested = (
 )
 
 
-# --- answers of other nodes. `epoch` and `leader_id` are those that the answering node knows. `correlation_id`
-# is that of the effect that sent the request: answers to requests that no longer matter are ignored.
+# --- answers of other nodes. `epoch` and `leader_id` are those that the answering node knows.
+# `correlation_id` is that of the effect that sent the request: late answers are ignored.
 
 
 class VoteAnswered(NamedTuple):
@@ -183,10 +183,10 @@ class TimePassed(NamedTuple):
 
 
 class Proposed(NamedTuple):
-    """Append one batch of `count` records. Rejected unless this node leads `epoch` (-1: any epoch)."""
+    """Append one batch of `record_count` records. Rejected unless this node leads `epoch` (-1: any epoch)."""
 
     proposal_id: Hashable
-    count: int
+    record_count: int
     epoch: int = -1
 
 

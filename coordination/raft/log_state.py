@@ -1,15 +1,15 @@
 """The machine's picture of the log: offsets, epochs, snapshots and sets of voters, without the records.
 
 Rules:
-- Epochs never fall within a log. Records of an epoch are appended by its only leader, so two logs whose records
-  at an offset have the same epoch are equal up to there.
-- Records below `flushed_end` survive a crash. A flush that was under way during a truncation counts only for the
-  records below it.
-- A fetch names the end of its log and the epoch of the last record before it. It is valid if that epoch exists in
-  this log, and does not end before the offset. Otherwise the answer names where the logs may last have been equal.
-- The beginning of a log is known only from its snapshot: a fetch at or before it with another epoch needs the
-  snapshot, and so does a fetch from offset 0 (as in Kafka 4.4). The snapshot 0-0 that `storage format` writes is
-  never sent.
+- Epochs never fall within a log. Records of an epoch are appended by its only leader, so two logs whose
+  records at an offset have the same epoch are equal up to there.
+- Records below `flushed_end` survive a crash. A flush that was under way during a truncation counts only for
+  the records below it.
+- A fetch names the end of its log and the epoch of the last record before it. It is valid if that epoch exists
+  in this log, and does not end before the offset. Otherwise the answer names where the logs may last have been
+  equal.
+- The beginning of a log is known only from its snapshot: a fetch before it needs the snapshot, and so does a
+  fetch from offset 0 (as in Kafka 4.4). The snapshot 0-0 that `storage format` writes is never sent.
 - A set of voters counts from its offset on, when it is appended; a truncation undoes it.
 """
 
@@ -24,8 +24,8 @@ class LogState:
 
     `start` is the log start offset, and the epoch of the record before it (0-0: the log is complete).
     `epochs` has the first offset of each epoch in the log, ascending: pairs of epoch and offset.
-    `snapshot` is the latest snapshot on disk. `voter_sets` has the offset of each set of voters in the snapshot
-    (with offset -1, or the snapshot's) and in the log.
+    `snapshot` is the latest snapshot on disk. `voter_sets` has the sets of voters in the snapshot and in the
+    log, each with its offset (-1 for that of a snapshot 0-0).
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class LogState:
 
     def check_fetch(
         self, offset: int, last_epoch: int
-    ) -> "tuple[OffsetAndEpoch | None, OffsetAndEpoch | None]":
+    ) -> tuple[OffsetAndEpoch | None, OffsetAndEpoch | None]:
         """Return how a fetch diverges, or the snapshot that it needs; both are None if it is valid."""
         latest = self.snapshot
         if latest is not None and latest.offset > 0:

@@ -19,8 +19,8 @@ class RaftMachine:
     """The Raft machine of one node.
 
     `voters` are the static voters (kraft.version 0; directory IDs are ignored), or empty: then the voters are
-    those in the log and its snapshot (KIP-853). `election` and `log` come from disk; the machine owns `log` and
-    changes it as its effects change the log. Times are in milliseconds of a clock that never goes back.
+    those in the log and its snapshot (KIP-853). `election` and `log` come from disk; the machine owns `log`,
+    and changes it as its effects change the log. Times are in milliseconds of a clock that never goes back.
     """
 
     def __init__(
