@@ -26,7 +26,7 @@ from kafka_compat.quorum.appends import ANY_EPOCH, Appends
 from kafka_compat.quorum.committed_records import CommittedRecords
 from kafka_compat.quorum.peer_connections import NotSupported
 from kafka_compat.quorum.snapshot_transfer import fetch_snapshot
-from kafka_compat.quorum.snapshots import Snapshots
+from kafka_compat.quorum.snapshots import Snapshots, SnapshotSettings
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -79,11 +79,7 @@ class QuorumNode:
         elections: ElectionFile,
         checkpoints: Checkpoints,
         worker: Worker,
-        application: LogApplication,
-        *,
-        snapshot_bytes: int,
-        snapshot_interval_ms: int,
-        retention_bytes: int,
+        snapshot_settings: SnapshotSettings,
     ) -> None:
         self.local = local
         self.node_id = local.key.node_id
@@ -94,9 +90,12 @@ class QuorumNode:
         self.on_fatal: Callable[[], None] = lambda: None
         """Function that is called after a fatal error. It must stop the process."""
         self.peers: Peers
+        self.records: CommittedRecords
+        self.snapshots: Snapshots
         self._elections = elections
         self._worker = worker
-        self._application = application
+        self._snapshot_settings = snapshot_settings
+        self._application: LogApplication
         self._loop = asyncio.get_running_loop()
         self._events: deque[events.Event] = deque()
         self._handling = False
@@ -108,29 +107,32 @@ class QuorumNode:
         self._role_changed = asyncio.Event()
         self._known_leader = (NO_NODE, 0)
         self._appends: Appends
-        self.records = CommittedRecords(metadata_log, checkpoints, application, self._applied, self._fail)
-        self.snapshots = Snapshots(
-            metadata_log,
-            checkpoints,
-            application,
-            self.records,
-            worker,
-            self.handle,
-            self._fail,
-            record_bytes=snapshot_bytes,
-            interval_ms=snapshot_interval_ms,
-            retention_bytes=retention_bytes,
-        )
+        self._is_started = False
         self._stopped = False
 
-    def start(self, peers: Peers) -> None:
+    def start(self, peers: Peers, application: LogApplication) -> None:
         """Start the machine. The latest snapshot on disk is restored first."""
         self.peers = peers
+        self._application = application
+        records = self.records = CommittedRecords(
+            self.log, self.checkpoints, application, self._applied, self._fail
+        )
+        self.snapshots = Snapshots(
+            self.log,
+            self.checkpoints,
+            application,
+            records,
+            self._worker,
+            self.handle,
+            self._fail,
+            self._snapshot_settings,
+        )
         self._appends = Appends(self.node_id, self.local.cluster_id, self.machine, peers, self.handle)
         peers.set_voters(self.machine.voters)
         latest = self.checkpoints.latest
         if latest is not None and latest.offset > 0:
             self.records.restore(latest)
+        self._is_started = True
         self.handle(events.Started())
         self.snapshots.start()
 
@@ -333,7 +335,7 @@ class QuorumNode:
 
     async def stop(self) -> None:
         """Stop the node. A leader first lets another voter become leader, for a limited time."""
-        if not self._stopped:
+        if self._is_started and not self._stopped:
             was_leader = self.machine.role is Role.LEADER
             self.handle(events.Resigning())
             if was_leader and len(self.machine.voters) > 1:
@@ -345,9 +347,9 @@ class QuorumNode:
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
-        await self.snapshots.close()
-        self.records.close()
-        if hasattr(self, "peers"):
+        if self._is_started:
+            await self.snapshots.close()
+            self.records.close()
             self._appends.close()
             await self.peers.close()
         asked, self._asked = self._asked, {}

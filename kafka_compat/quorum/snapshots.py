@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.coordination.raft import events
 
@@ -30,6 +30,16 @@ _CHECK_S_MAX: Final = 60.0
 _TURN_S: Final = 0.004
 
 
+class SnapshotSettings(NamedTuple):
+    """The settings of rules 1 and 3. `interval_ms` 0: the age of a snapshot does not matter. A negative
+    `retention_bytes` means no limit.
+    """
+
+    record_bytes: int
+    interval_ms: int
+    retention_bytes: int
+
+
 class Snapshots:
     """The snapshots that this node takes."""
 
@@ -42,10 +52,7 @@ class Snapshots:
         worker: Worker,
         handle: Callable[[events.Event], None],
         failed: Callable[[Exception], None],
-        *,
-        record_bytes: int,
-        interval_ms: int,
-        retention_bytes: int,
+        settings: SnapshotSettings,
     ) -> None:
         self._log = metadata_log
         self._checkpoints = checkpoints
@@ -54,9 +61,9 @@ class Snapshots:
         self._worker = worker
         self._handle = handle
         self._failed = failed
-        self._record_bytes = record_bytes
-        self._interval_s = interval_ms / 1000
-        self._retention_bytes = retention_bytes
+        self._record_bytes = settings.record_bytes
+        self._interval_s = settings.interval_ms / 1000
+        self._retention_bytes = settings.retention_bytes
         self._loop = asyncio.get_running_loop()
         self._last_s = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
