@@ -1,4 +1,4 @@
-"""Kafka's API keys (up to 4.4), with Kafka's names."""
+"""Kafka's API keys (up to 4.4), with Kafka's names, and one of our own."""
 
 from __future__ import annotations
 
@@ -103,3 +103,7 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
     STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
     UNREGISTER_CONTROLLER = 94
+    APPEND_METADATA_RECORDS = 10_000
+    """Our own API, which nodes of the metadata quorum use among themselves. Kafka has no such API; the key is
+    far above Kafka's keys.
+    """

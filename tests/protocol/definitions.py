@@ -20,7 +20,7 @@ _JAVA_PACKAGES = {
     "kafka-transaction-coordinator": "org.apache.kafka.coordinator.transaction.generated",
 }
 
-# Later releases renamed an API, two record types and a field. Their bytes are the same.
+# Later releases renamed an API, record types and fields. Their bytes are the same.
 _OTHER_NAMES = {
     "ListClientMetricsResourcesRequest": "ListConfigResourcesRequest",
     "ListClientMetricsResourcesResponse": "ListConfigResourcesResponse",
@@ -29,6 +29,9 @@ _OTHER_NAMES = {
     "ListClientMetricsResourcesResponse.Name": "ResourceName",
     "LegacyOffsetCommitKey": "OffsetCommitKey",
     "TxnOffsetCommitRequest.GenerationId": "GenerationIdOrMemberEpoch",
+    "VoteRequest.CandidateEpoch": "ReplicaEpoch",
+    "VoteRequest.CandidateId": "ReplicaId",
+    "VoteRequest.CandidateDirectoryId": "ReplicaDirectoryId",
 }
 
 

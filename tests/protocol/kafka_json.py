@@ -9,6 +9,8 @@ from uuid import UUID
 from kafka_compat.protocol.schema import Message, fields_of
 from tests.protocol.definitions import FieldAt
 
+_RECORDS = ("records", "unalignedRecords")
+
 
 def to_json(message: Message, fields: tuple[FieldAt, ...]) -> dict[str, Any]:
     """Return `message` with the field names of an official definition. Tagged fields with default values are
@@ -49,7 +51,7 @@ def blank_records(content: Any) -> Any:
     """Blank all records fields, because Kafka's JSON does not contain them."""
     if isinstance(content, dict):
         return {
-            name: "" if name == "records" and value is not None else blank_records(value)
+            name: "" if name in _RECORDS and value is not None else blank_records(value)
             for name, value in content.items()
         }
     return [blank_records(element) for element in content] if isinstance(content, list) else content

@@ -15,6 +15,7 @@ _DATA_MODULES = (
     "share_group_state",
     "transaction_state",
     "consumer_protocol",
+    "quorum_records",
 )
 
 
