@@ -1,1 +1,1 @@
-"""The node of a controller quorum: the metadata log, requests to other nodes, and everything else with I/O."""
+"""The node of a metadata quorum: the metadata log, requests to other nodes, and everything else with I/O."""
