@@ -7,6 +7,8 @@ controller runs nothing else.
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import logging
 import socket
 from collections.abc import Callable
@@ -18,11 +20,14 @@ from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.clock import SystemClock
 from kafka_compat.coordination.raft.values import NO_NODE
 from kafka_compat.coordination.replicated_store.store import ReplicatedStore
-from kafka_compat.errors import StoppedWaiting
+from kafka_compat.errors import StartupError, StoppedWaiting
 from kafka_compat.network.server import EVERY_INTERFACE
+from kafka_compat.quorum import metadata_directory
 from kafka_compat.quorum.opening import open_node
 from kafka_compat.quorum.peers import Peers
 from kafka_compat.security.broker_security import NONE
+from kafka_compat.storage.directories.directory_claim import DirectoryClaim, why_unusable
+from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.filesystem import RealFilesystem
 from kafka_compat.tasks import Tasks
 
@@ -60,6 +65,7 @@ class QuorumProcess:
         self._tasks = Tasks(self._fail)
         self._listener: ControllerListener | None = None
         self._store: ReplicatedStore | None = None
+        self._claim: DirectoryClaim | None = None
         self._is_running = False
         self._stop_waiting = asyncio.Event()
 
@@ -77,7 +83,7 @@ class QuorumProcess:
         self._tasks = Tasks(self._fail)
         if quorum.is_controller:
             self._listener = ControllerListener(self._config, self._clock, quorum.listeners)
-        node = self.node = open_node(self._config, self._endpoints(), self._clock, self._filesystem)
+        node = self.node = self._open_node()
         node.on_fatal = self._fail
         self._is_running = True
         security = await self._security()
@@ -88,12 +94,47 @@ class QuorumProcess:
             [quorum.listener_name],
             quorum.request_timeout_ms,
             lambda: security,
-            node.log.read_batches,
             node.handle,
         )
         node.start(peers, store)
         if self._listener is not None:
             await self._listener.start(node, self._first_authorizer())
+
+    def _open_node(self) -> QuorumNode:
+        quorum, files = self._quorum, self._filesystem
+        directory = quorum.metadata_log_dir
+        try:
+            self._lock()
+            found = metadata_directory.check_directories(
+                self._config.log_dirs if quorum.is_broker else [directory],
+                directory,
+                quorum.node_id,
+                self._config.cluster_id,
+                files,
+            )
+            cluster_id = found.cluster_id or implied_cluster_id(quorum)
+            ids = metadata_directory.prepare(found, quorum.node_id, cluster_id, files)
+            return open_node(
+                quorum,
+                cluster_id,
+                ids[directory],
+                self._endpoints(),
+                self._clock,
+                files,
+                asyncio.get_running_loop(),
+            )
+        except StorageError as error:
+            raise StartupError(str(error)) from error
+        except OSError as error:
+            reason = why_unusable(directory, error)
+            raise StartupError(f"cannot use {directory} for the metadata log: {reason}") from error
+
+    def _lock(self) -> None:
+        """Lock the directory of the metadata log, unless the broker has locked it with its log directories."""
+        quorum = self._quorum
+        if not (quorum.is_broker and quorum.metadata_log_dir in self._config.log_dirs):
+            self._claim = DirectoryClaim(quorum.metadata_log_dir, self._filesystem)
+            self._claim.lock()
 
     def _endpoints(self) -> Endpoints:
         """Return the addresses at which other nodes reach this one."""
@@ -200,5 +241,18 @@ class QuorumProcess:
         listener, self._listener = self._listener, None
         if listener is not None:
             await listener.stop()
+        claim, self._claim = self._claim, None
+        if claim is not None:
+            claim.unlock()
+
+
+def implied_cluster_id(quorum: QuorumConfig) -> str:
+    """Return the ID of a cluster whose nodes were not formatted and have no CLUSTER_ID: it depends only on
+    the voters, so that all nodes have the same ID.
+    """
+    named = sorted(f"{node_id}@{host}:{port}" for node_id, (host, port) in quorum.voters.items())
+    named = named or sorted(f"{host}:{port}" for host, port in quorum.bootstrap_servers)
+    digest = hashlib.sha256(",".join(named).encode()).digest()
+    return base64.urlsafe_b64encode(digest[:16]).decode().rstrip("=")
 
 

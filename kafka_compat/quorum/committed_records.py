@@ -10,13 +10,14 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.coordination.raft.values import OffsetAndEpoch
 
 if TYPE_CHECKING:
     from kafka_compat.coordination.replicated_store.metadata_log import LogApplication
+    from kafka_compat.quorum.batches import CommittedBatch
     from kafka_compat.quorum.checkpoints import Checkpoints
     from kafka_compat.quorum.metadata_log import MetadataLog
 
@@ -105,11 +106,16 @@ class CommittedRecords:
                     self.applied = snapshot
                     self.bytes_since_snapshot = 0
             elif self.applied.offset < self._high_watermark:
-                for batch in self._log.committed(self.applied.offset, _READ_BYTES, self._high_watermark):
+                for batch in self._committed():
                     if batch.records:
                         yield from self._application.apply(batch.records)
                     self.applied = OffsetAndEpoch(batch.end_offset, batch.epoch)
                     self.bytes_since_snapshot += batch.size_bytes
                     yield
+                    if self._snapshot is not None:
+                        break
             else:
                 return
+
+    def _committed(self) -> Iterator[CommittedBatch]:
+        return self._log.committed(self.applied.offset, _READ_BYTES, self._high_watermark)

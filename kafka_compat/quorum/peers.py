@@ -13,16 +13,17 @@ from kafka_compat.coordination.raft.events import RaftError
 from kafka_compat.coordination.raft.values import NO_NODE
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.quorum import requests
+from kafka_compat.quorum.batches import read_fetched
 from kafka_compat.quorum.peer_connections import Done, Lane, NotSupported, PeerConnections, is_refused
 from kafka_compat.quorum.requests import VERSIONS, Local, Rejected
+from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from kafka_compat.coordination.raft.values import Batch, VoterSet
+    from kafka_compat.coordination.raft.values import VoterSet
     from kafka_compat.security.broker_security import BrokerSecurity
 
 log = logging.getLogger(__name__)
 
-_SEND_EVENTS = events.VoteAnswered | events.EpochAnswered | events.FetchAnswered | events.RequestFailed
 Address = tuple[str, int]
 Sent = effects.SendVote | effects.SendBeginQuorumEpoch | effects.SendEndQuorumEpoch | effects.SendFetch
 _REPEATED_LOG_S: Final = 10.0
@@ -39,7 +40,6 @@ class Peers:
         listeners: Sequence[str],
         request_timeout_ms: int,
         security: Callable[[], BrokerSecurity],
-        read_batches: Callable[[bytes], tuple[Batch, ...]],
         handle: Callable[[events.Event], None],
     ) -> None:
         """`bootstrap` are controller.quorum.bootstrap.servers. `listeners` are the names of controller
@@ -51,7 +51,6 @@ class Peers:
         self._listeners = listeners
         self._request_timeout_ms = request_timeout_ms
         self._security = security
-        self._read_batches = read_batches
         self._handle = handle
         self._voters: dict[int, Address] = {}
         self._named: dict[int, Address] = {}
@@ -164,8 +163,10 @@ class Peers:
         def read(response: Any) -> events.Event:
             partition = requests.fetched_partition(response)
             records = partition.records
-            data = b"" if records is None else bytes(records)
-            return requests.fetch_answered(sent, partition, self._read_batches(data), data)
+            # Copy the records, because the response's bytes are valid only until this function returns.
+            data = bytes(records) if isinstance(records, bytes | bytearray | memoryview) else b""
+            fetched = read_fetched(data, sent.offset)
+            return requests.fetch_answered(sent, partition, fetched.batches, fetched.data)
 
         request = requests.fetch_request(self._local, sent)
         self._connections_to(address).send(
@@ -199,7 +200,7 @@ class Peers:
             self.learn(node_id, named)
         try:
             event = read(response)
-        except (Rejected, ValueError) as error:
+        except (Rejected, StorageError) as error:
             self._failed(sent, address, error)
             return
         self._handle(event)

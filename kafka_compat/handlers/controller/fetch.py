@@ -78,7 +78,7 @@ def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Deferre
             result.snapshot_id = SnapshotId(end_offset=answer.snapshot.offset, epoch=answer.snapshot.epoch)
         elif answer.error is RaftError.NONE and answer.offset < answer.end_offset:
             max_bytes = min(request.max_bytes, _BYTES_MAX)
-            result.records = node.log.read(answer.offset, max_bytes, answer.end_offset)
+            result.records = node.log.read(answer.offset, answer.end_offset, max_bytes)
         topic = FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[result])
         address = leader_address(node, answer.leader_id)
         endpoints = []

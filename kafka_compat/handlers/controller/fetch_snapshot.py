@@ -18,6 +18,7 @@ from kafka_compat.protocol.messages.fetch_snapshot import (
     ResponseTopicSnapshot,
     SnapshotId,
 )
+from kafka_compat.quorum.checkpoints import PositionOutOfRange
 from kafka_compat.quorum.requests import PARTITION, TOPIC, error_code
 from kafka_compat.security.authorizer import Operation
 
@@ -48,15 +49,15 @@ def fetch_snapshot(ctx: RequestContext, request: FetchSnapshotRequest) -> Deferr
             unaligned_records=b"",
         )
         if answer.error is RaftError.NONE:
-            size_bytes = node.checkpoints.size_bytes(snapshot)
-            if size_bytes is None:
+            max_bytes = min(request.max_bytes, _BYTES_MAX)
+            try:
+                part, result.size = node.checkpoints.read(snapshot, partition.position, max_bytes)
+            except FileNotFoundError:
                 result.error_code = ErrorCode.SNAPSHOT_NOT_FOUND
-            elif not 0 <= partition.position < size_bytes:
+            except PositionOutOfRange:
                 result.error_code = ErrorCode.POSITION_OUT_OF_RANGE
             else:
-                max_bytes = min(max(request.max_bytes, 0), _BYTES_MAX)
-                result.size, result.position = size_bytes, partition.position
-                result.unaligned_records = node.checkpoints.read(snapshot, partition.position, max_bytes)
+                result.unaligned_records, result.position = part, partition.position
         return FetchSnapshotResponse(
             topics=[ResponseTopicSnapshot(name=TOPIC, partitions=[result])],
             node_endpoints=leader_endpoints(node, answer.leader_id),
