@@ -4,7 +4,9 @@ store.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_compat.cluster.shared_store import SharedStore
 from kafka_compat.errors import StartupError
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from kafka_compat.quorum.node import QuorumNode
     from kafka_compat.security.authorizer import Authorizer
     from kafka_compat.storage.clock import Clock
+
+
+_LEAVE_S: Final = 1.0
+"""Maximum time in seconds that a stopping broker waits for the end of its session."""
 
 
 class QuorumParticipant(Protocol):
@@ -60,6 +66,12 @@ class QuorumStore(SharedStore):
                 f"{cluster_id}: choose other log.dirs or another metadata.log.dir"
             )
         return await super().open(config, clock, directory, cluster_id)
+
+    async def leave(self) -> None:
+        # Without a majority, the end of the session cannot be committed; the next process ends it.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LEAVE_S):
+                await super().leave()
 
     async def close(self) -> None:
         await self.participant.stop()

@@ -254,7 +254,10 @@ class QuorumNode:
         self._worker.submit(self.log.flush, done, urgent=True)
 
     def _changed_role(self, effect: effects.RoleChanged) -> None:
-        log.info(
+        # A node that finds no majority changes its role several times per second.
+        is_searching = effect.leader_id == NO_NODE and effect.role in (Role.UNATTACHED, Role.PROSPECTIVE)
+        log.log(
+            logging.DEBUG if is_searching else logging.INFO,
             "Node %d is %s in epoch %d of the metadata quorum (leader: %s)",
             self.node_id,
             effect.role.value,

@@ -16,6 +16,7 @@ import errno
 from collections import deque
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.cluster.broker_client import BrokerClient
@@ -64,21 +65,18 @@ class PeerConnections:
     def __init__(
         self, host: str, port: int, client_id: str, request_timeout_ms: int, security: BrokerSecurity
     ) -> None:
-        self.address = (host, port)
-        self._lanes = {
-            lane: _Connection(
-                BrokerClient(
-                    host,
-                    port,
-                    client_id,
-                    request_timeout_ms=request_timeout_ms,
-                    connect_timeout_ms=request_timeout_ms,
-                    reconnect_backoff_max_ms=_RECONNECT_BACKOFF_MAX_MS,
-                    security=security,
-                )
-            )
-            for lane in Lane
-        }
+        self._new_client = partial(
+            BrokerClient,
+            host,
+            port,
+            client_id,
+            request_timeout_ms=request_timeout_ms,
+            connect_timeout_ms=request_timeout_ms,
+            reconnect_backoff_max_ms=_RECONNECT_BACKOFF_MAX_MS,
+            security=security,
+        )
+        self._lanes: dict[Lane, _Connection] = {}
+        self._closing: set[asyncio.Task[None]] = set()
 
     def send(
         self,
@@ -92,12 +90,25 @@ class PeerConnections:
 
         `done` is called later with the response, or with ConnectionError, MalformedRequest or NotSupported.
         """
-        self._lanes[lane].send(_Queued(api_key, versions, make, done))
+        connection = self._lanes.get(lane)
+        if connection is None:
+            connection = self._lanes[lane] = _Connection(self._new_client())
+        connection.send(_Queued(api_key, versions, make, done))
+
+    def drop(self, lane: Lane) -> None:
+        """Close the connection of a lane. Its requests fail, and later requests use a new connection."""
+        connection = self._lanes.pop(lane, None)
+        if connection is not None:
+            task = asyncio.get_running_loop().create_task(connection.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
         """Close the connections. Requests without a response fail."""
-        for connection in self._lanes.values():
-            await connection.close()
+        for lane in list(self._lanes):
+            self.drop(lane)
+        for task in list(self._closing):
+            await asyncio.wait([task])
 
 
 class _Connection:

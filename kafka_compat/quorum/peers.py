@@ -59,7 +59,6 @@ class Peers:
         self._fetching: dict[Address, int] = {}
         """Number of fetches without a response, by address."""
         self._logged: dict[tuple[Address, str], float] = {}
-        self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
 
     # --- addresses
@@ -150,7 +149,7 @@ class Peers:
             return
         if self._fetching.get(address, 0):
             # The response to the earlier fetch would come first, and may never come: use a new connection.
-            self._drop(address)
+            self._connections_to(address).drop(Lane.FETCH)
         self._fetching[address] = self._fetching.get(address, 0) + 1
 
         def done(response: Any) -> None:
@@ -172,13 +171,6 @@ class Peers:
         self._connections_to(address).send(
             Lane.FETCH, ApiKey.FETCH, VERSIONS[ApiKey.FETCH], lambda _: request, done
         )
-
-    def _drop(self, address: Address) -> None:
-        connections = self._connections.pop(address, None)
-        if connections is not None:
-            task = asyncio.get_running_loop().create_task(connections.close())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
 
     def _answered(
         self, sent: Sent, address: Address, read: Callable[[Any], events.Event], response: Any
@@ -258,5 +250,3 @@ class Peers:
         connections, self._connections = self._connections, {}
         for each in connections.values():
             await each.close()
-        for task in list(self._closing):
-            await asyncio.wait([task])

@@ -28,8 +28,6 @@ from kafka_compat.security.authorizer import Operation
 
 _BYTES_MAX: Final = 8 * 1024 * 1024
 _WAIT_MS_MAX: Final = 60_000
-_FIRST_VERSION_WITH_HIGH_WATERMARK: Final = 18
-_UNKNOWN: Final = -1
 
 
 @handler(13, 18)
@@ -45,9 +43,6 @@ def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Deferre
     if partition.partition != PARTITION:
         return FetchResponse(error_code=ErrorCode.INVALID_REQUEST)
     replica_id = request.replica_state.replica_id if ctx.api_version >= 15 else request.replica_id
-    high_watermark = _UNKNOWN
-    if ctx.api_version >= _FIRST_VERSION_WITH_HIGH_WATERMARK:
-        high_watermark = partition.high_watermark
 
     def asked(request_id: int) -> FetchRequested:
         return FetchRequested(
@@ -56,7 +51,7 @@ def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Deferre
             partition.current_leader_epoch,
             partition.fetch_offset,
             partition.last_fetched_epoch,
-            high_watermark,
+            partition.high_watermark,
             min(request.max_wait_ms, _WAIT_MS_MAX),
         )
 
