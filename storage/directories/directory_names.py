@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from kafka_compat.storage.directories.checkpoints import TopicPartition
 
 DELETE_SUFFIX = "-delete"
+METADATA_LOG = "__cluster_metadata-0"
+"""Name of the directory of a KRaft node's metadata log, which is not a partition of this broker."""
 STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 NAME_BYTES_MAX = 255
