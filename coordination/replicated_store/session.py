@@ -190,7 +190,7 @@ class ReplicatedSession(StoreSession):
             watches += self._data_watches.pop(event.path, ())
         if event.kind in (EventKind.CHILDREN, EventKind.DELETED):
             watches += self._child_watches.pop(event.path, ())
-        for watch in dict.fromkeys(watches):
+        for watch in watches:
             if self._state in ALIVE:
                 _guarded(watch, event)
 
