@@ -130,7 +130,7 @@ class QuorumProcess:
             raise StartupError(f"cannot use {directory} for the metadata log: {reason}") from error
 
     def _lock(self) -> None:
-        """Lock the directory of the metadata log, unless the broker has locked it with its log directories."""
+        """Lock the directory of the metadata log, unless it is one of the broker's log directories."""
         quorum = self._quorum
         if not (quorum.is_broker and quorum.metadata_log_dir in self._config.log_dirs):
             self._claim = DirectoryClaim(quorum.metadata_log_dir, self._filesystem)
@@ -165,7 +165,10 @@ class QuorumProcess:
             from kafka_compat.broker.connection_limits import limits
 
             entrances = Entrances(
-                self._config, self._clock, Server(limits(self._config, ()), None), ()  # type: ignore[arg-type]
+                self._config,
+                self._clock,
+                Server(limits(self._config, ()), None),
+                (),  # type: ignore[arg-type]
             )
         security = entrances.security_of(Login.to_controllers(quorum.listener_name, quorum.security_protocol))
         await entrances.open_without_store(self._tasks)
@@ -210,8 +213,8 @@ class QuorumProcess:
         if machine.leader_id == NO_NODE:
             voters = ", ".join(map(str, sorted(machine.voters))) or "unknown"
             log.warning(
-                "Waiting for a leader of the metadata quorum: a majority of the voters (%s) must run and reach "
-                "each other. Check controller.quorum.voters, and the other nodes' logs",
+                "Waiting for a leader of the metadata quorum: a majority of the voters (%s) must run and "
+                "reach each other. Check controller.quorum.voters, and the other nodes' logs",
                 voters,
             )
         else:
@@ -254,5 +257,3 @@ def implied_cluster_id(quorum: QuorumConfig) -> str:
     named = named or sorted(f"{host}:{port}" for host, port in quorum.bootstrap_servers)
     digest = hashlib.sha256(",".join(named).encode()).digest()
     return base64.urlsafe_b64encode(digest[:16]).decode().rstrip("=")
-
-

@@ -1,6 +1,4 @@
-"""Metadata store of a cluster with a metadata quorum: the quorum's node in this process, and sessions with its
-store.
-"""
+"""Metadata store of a cluster with a metadata quorum: the quorum's node in this process, and its sessions."""
 
 from __future__ import annotations
 
