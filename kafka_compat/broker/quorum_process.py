@@ -220,6 +220,10 @@ class QuorumProcess:
         else:
             log.warning("Waiting for a session from node %d, the leader of the quorum", machine.leader_id)
 
+    def has_leader(self) -> bool:
+        """Return whether this node knows a leader of the quorum."""
+        return self.node.machine.leader_id != NO_NODE
+
     def stop_waiting(self) -> None:
         """Let `connect` fail instead of waiting for a leader."""
         self._stop_waiting.set()
@@ -231,6 +235,16 @@ class QuorumProcess:
         self._listener.set_authorizer(authorizer)
         if self._listener.entrances is not None:
             await self._listener.entrances.load_users(context.store, context.entity_changes)
+
+    def follow_security(self) -> None:
+        """Read the users and ACLs from the store in the background. Only for a process without a broker."""
+        assert self._listener is not None
+        if self._config.authorizer is None and self._listener.entrances is None:
+            return
+        from kafka_compat.broker.controller_security import ControllerSecurity
+
+        security = ControllerSecurity(self._config, self._clock, self._listener, self.connect)
+        self._tasks.spawn("reading users and ACLs", security.follow, restarts=True)
 
     async def stop(self) -> None:
         """Stop the node and its listeners. Repeated calls have no effect."""

@@ -36,6 +36,9 @@ class QuorumParticipant(Protocol):
         `stop_waiting`.
         """
 
+    def has_leader(self) -> bool:
+        """Return whether this node knows a leader of the quorum."""
+
     def stop_waiting(self) -> None:
         """Let `connect` fail instead of waiting for a leader."""
 
