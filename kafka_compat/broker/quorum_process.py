@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kafka_compat.cluster.broker_context import BrokerContext
     from kafka_compat.config import BrokerConfig
     from kafka_compat.config.quorum import QuorumConfig
+    from kafka_compat.coordination.replicated_store.metadata_log import LogApplication
     from kafka_compat.coordination.store.metadata_store import MetadataStore
     from kafka_compat.quorum.node import QuorumNode
     from kafka_compat.quorum.requests import Endpoints
@@ -87,7 +88,7 @@ class QuorumProcess:
         node.on_fatal = self._fail
         self._is_running = True
         security = await self._security()
-        store = self._store = ReplicatedStore(node, self._clock.now_ms)
+        application = self._new_application(node)
         peers = Peers(
             node.local,
             quorum.bootstrap_servers,
@@ -96,9 +97,13 @@ class QuorumProcess:
             lambda: security,
             node.handle,
         )
-        node.start(peers, store)
+        node.start(peers, application)
         if self._listener is not None:
             await self._listener.start(node, self._first_authorizer())
+
+    def _new_application(self, node: QuorumNode) -> LogApplication:
+        store = self._store = ReplicatedStore(node, self._clock.now_ms)
+        return store
 
     def _open_node(self) -> QuorumNode:
         quorum, files = self._quorum, self._filesystem
