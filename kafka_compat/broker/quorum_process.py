@@ -74,6 +74,12 @@ class QuorumProcess:
         self.on_fatal()
 
     @property
+    def store(self) -> ReplicatedStore:
+        """The store of this process, after `start`."""
+        assert self._store is not None
+        return self._store
+
+    @property
     def listener(self) -> ControllerListener | None:
         """The controller listeners, or None if this process is not a controller."""
         return self._listener
