@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
 from typing import NamedTuple
 
 from kafka_compat.coordination.raft.log_state import LogState
@@ -30,6 +31,7 @@ class Disk:
         self.start = OffsetAndEpoch(0, 0)
         self.flushed_end = 0
         self.flush_target: int | None = None
+        self.is_changed = False
         self.snapshots: dict[OffsetAndEpoch, SnapshotFile] = {}
         if voters:
             self.snapshots[OffsetAndEpoch(0, 0)] = SnapshotFile((), voters)
@@ -45,10 +47,12 @@ class Disk:
     def append(self, header: Batch, values: tuple[str, ...]) -> None:
         assert header.base_offset == self.end_offset, (header, self.end_offset)
         assert header.last_offset - header.base_offset + 1 == len(values)
+        self.is_changed = True
         self.batches.append(Stored(header, values))
 
     def truncate(self, offset: int) -> list[Stored]:
         """Remove the batches from this offset on, and return them."""
+        self.is_changed = True
         removed = [item for item in self.batches if item.header.base_offset >= offset]
         self.batches = [item for item in self.batches if item.header.base_offset < offset]
         assert self.end_offset == offset, "truncated within a batch"
@@ -59,6 +63,7 @@ class Disk:
 
     def install(self, snapshot: OffsetAndEpoch) -> None:
         assert snapshot in self.snapshots
+        self.is_changed = True
         self.batches.clear()
         self.start = snapshot
         self.flushed_end = snapshot.offset
@@ -68,6 +73,7 @@ class Disk:
     def move_start(self, snapshot: OffsetAndEpoch) -> None:
         """Begin the log at the end of a snapshot."""
         self.batches = [item for item in self.batches if item.header.base_offset >= snapshot.offset]
+        self.is_changed = True
         self.start = snapshot
         self.flushed_end = max(self.flushed_end, snapshot.offset)
 
@@ -90,13 +96,20 @@ class Disk:
 
     def wipe(self) -> None:
         """Lose the log and the snapshots, but not quorum-state."""
-        self.__init__()  # type: ignore[misc]
+        self.batches.clear()
+        self.snapshots.clear()
+        self.start = OffsetAndEpoch(0, 0)
+        self.flushed_end = 0
+
+    def batches_from(self, offset: int) -> list[Stored]:
+        return self.batches[bisect_left(self.batches, offset, key=lambda item: item.header.base_offset) :]
 
     def records(self, offset: int, end: int) -> list[tuple[int, int, str]]:
         """Return (offset, epoch, value) of the records from an offset on."""
+        first = bisect_left(self.batches, offset, key=lambda item: item.header.last_offset)
         return [
             (header.base_offset + index, header.epoch, value)
-            for header, values in self.batches
+            for header, values in self.batches[first:]
             if header.last_offset >= offset and header.base_offset < end
             for index, value in enumerate(values)
             if offset <= header.base_offset + index < end

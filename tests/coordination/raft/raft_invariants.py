@@ -32,16 +32,11 @@ class Invariants:
         self._epochs: dict[int, int] = {}
         self._high_watermarks: dict[int, int] = {}
         self._highest = 0
-        self._before: tuple[Role, int] = (Role.UNATTACHED, 0)
-        self.pre_votes_raised = 0
 
     # --- hooks of the world
 
     def started(self, node: Node) -> None:
         self._high_watermarks[node.key.node_id] = -1
-
-    def before(self, node: Node) -> None:
-        self._before = (node.running.role, node.running.epoch)
 
     def effect(self, node: Node, effect: effects.Effect) -> None:
         """Check an effect before it is performed."""
@@ -74,23 +69,35 @@ class Invariants:
     def after(self, node: Node) -> None:
         """Check the node after all effects of an event."""
         machine, disk, name = node.running, node.disk, node.key.node_id
-        _check(machine.epoch >= self._epochs.get(name, 0), f"MonotonicEpoch: {name}")
+        if machine.epoch < self._epochs.get(name, 0):
+            raise Violation(f"MonotonicEpoch: {name}")
         self._epochs[name] = machine.epoch
-        log = machine.log
-        same = (log.start, log.end_offset, log.flushed_end) == (disk.start, disk.end_offset, disk.flushed_end)
-        _check(same and log.epochs == disk.log_state().epochs, f"SamePicture: {name}: {vars(log)}")
-        if disk.start.offset > 0:
-            _check(disk.start in disk.snapshots, f"SnapshotAtLogStart: {name}")
-        _check(disk.start.offset <= max(node.applied, 0), f"SnapshotAtLogStart: {name} lost records")
-        high = machine.high_watermark
-        _check(high >= self._high_watermarks[name], f"MonotonicHighWatermark: {name}")
-        if machine.role is Role.LEADER and high > self._high_watermarks[name]:
-            self._check_high_watermark(node, high)
-        self._high_watermarks[name] = high
+        high, known = machine.high_watermark, self._high_watermarks[name]
+        if high < known:
+            raise Violation(f"MonotonicHighWatermark: {name}")
+        if high > known:
+            if machine.role is Role.LEADER:
+                self._check_high_watermark(node, high)
+            self._high_watermarks[name] = high
+        if machine.log.flushed_end != disk.flushed_end or machine.log.end_offset != disk.end_offset:
+            raise Violation(f"SamePicture: {name}: {machine.log.end}")
+        if disk.is_changed:
+            disk.is_changed = False
+            self._check_log(node)
+
+    def _check_log(self, node: Node) -> None:
+        disk, log, name = node.disk, node.running.log, node.key.node_id
+        if log.start != disk.start or log.epochs != disk.log_state().epochs:
+            raise Violation(f"SamePicture: {name}: {log.start}, {log.epochs}")
+        if disk.start.offset > max(node.applied, 0) or (
+            disk.start.offset and disk.start not in disk.snapshots
+        ):
+            raise Violation(f"SnapshotAtLogStart: {name}")
         for header, values in disk.batches[-5:]:
             for index, value in enumerate(values):
                 found = self.records.setdefault((header.base_offset + index, header.epoch), value)
-                _check(found == value, f"LogMatching: {name} at {header}")
+                if found != value:
+                    raise Violation(f"LogMatching: {name} at {header}")
 
     def apply(self, node: Node, high_watermark: int) -> None:
         """A node applies what is committed: the same records everywhere."""
@@ -102,11 +109,11 @@ class Invariants:
         for offset, epoch, value in records:
             if offset == len(self.committed):
                 self.committed.append((epoch, value))
-            _check(
-                self.committed[offset] == (epoch, value),
-                f"ConsistentCommittedData: {node.key.node_id} at {offset}: {(epoch, value)}, "
-                f"{self.committed[offset]}",
-            )
+            if self.committed[offset] != (epoch, value):
+                raise Violation(
+                    f"ConsistentCommittedData: {node.key.node_id} at {offset}: {(epoch, value)}, "
+                    f"{self.committed[offset]}"
+                )
         node.applied = max(node.applied, high_watermark)
 
     def installed(self, node: Node, snapshot: OffsetAndEpoch) -> None:

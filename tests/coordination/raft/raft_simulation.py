@@ -1,4 +1,4 @@
-"""Simulated quorums: Kafka's seven properties, and quorums under random faults. Each run follows from a seed."""
+"""Simulated quorums: the seven properties of Kafka, and random faults. Each run follows from a seed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _elected(world: World, duration_ms: int = 10_000) -> None:
     assert world.run(duration_ms, lambda: world.leader() is not None), "no leader"
 
 
-def _load(world: World, duration_ms: int, every_ms: int = 40) -> None:
+def _load(world: World, duration_ms: int, every_ms: int = 50) -> None:
     """Propose records for some time, and take a snapshot now and then."""
     for _ in range(duration_ms // every_ms):
         world.run(every_ms)
@@ -115,7 +115,7 @@ def progresses_beside_a_partitioned_minority(seed: int) -> World:
     world.partition(minority, [node for node in world.nodes if node not in minority])
     before = len(world.invariants.committed)
     for _ in range(16):
-        _load(world, 500)
+        _load(world, 500, 100)
         if len(world.invariants.committed) > before + 3:
             break
     else:
@@ -134,7 +134,7 @@ def progresses_when_a_majority_is_reachable(seed: int) -> World:
         for other in voters:
             if other != node and world.random.random() < 0.5:
                 world.blocked |= {(node, other), (other, node)}
-    _load(world, 3000)
+    _load(world, 2500, 100)
     settle(world)
     return world
 
@@ -178,7 +178,7 @@ def survives_one_lost_log(seed: int) -> World:
 def survives_chaos(seed: int) -> World:
     world = _world(seed)
     _elected(world)
-    _chaos(world, rounds=6)
+    _chaos(world, rounds=4)
     settle(world)
     return world
 
@@ -220,7 +220,7 @@ def _chaos(world: World, rounds: int) -> None:
         faults.long_delay = chance.choice((0, 0, 0.1))
         faults.slow_flush = chance.choice((0, 0, 0.5))
         chance.choice((_kill_some, _isolate_one, _split, _one_way, _resign, _nothing))(world)
-        _load(world, chance.choice((200, 600, 1500)), 50)
+        _load(world, chance.choice((200, 600, 1500)), 100)
         world.blocked = set()
         if chance.random() < 0.7:
             world.start()

@@ -28,7 +28,9 @@ from tests.coordination.raft.raft_invariants import Invariants
 BATCHES_MAX = 4
 """The most batches in one answer to a fetch."""
 
-RequestEffect = effects.SendVote | effects.SendBeginQuorumEpoch | effects.SendEndQuorumEpoch | effects.SendFetch
+RequestEffect = (
+    effects.SendVote | effects.SendBeginQuorumEpoch | effects.SendEndQuorumEpoch | effects.SendFetch
+)
 AnswerEffect = effects.AnswerVote | effects.AnswerEpoch | effects.AnswerFetch | effects.AnswerSnapshot
 
 
@@ -176,7 +178,9 @@ class World:
         """Take a snapshot of the committed records of a node, up to the end of a batch."""
         machine, disk = node.running, node.disk
         ends = [
-            item.header for item in disk.batches if item.header.last_offset < min(node.applied, disk.flushed_end)
+            item.header
+            for item in disk.batches
+            if item.header.last_offset < min(node.applied, disk.flushed_end)
         ]
         if not ends:
             return
@@ -208,7 +212,6 @@ class World:
         if node.machine is None:
             return
         incarnation = node.incarnation
-        self.invariants.before(node)
         for effect in node.machine.handle(event, self.now_ms):
             self.invariants.effect(node, effect)
             self._perform(node, effect)
@@ -332,9 +335,7 @@ class World:
                     token, request.epoch, node.key, request.voter, request.last, request.pre_vote
                 )
             case effects.SendBeginQuorumEpoch():
-                return events.BeginQuorumEpochRequested(
-                    token, request.epoch, node.key.node_id, request.voter
-                )
+                return events.BeginQuorumEpochRequested(token, request.epoch, node.key.node_id, request.voter)
             case effects.SendEndQuorumEpoch():
                 return events.EndQuorumEpochRequested(
                     token, request.epoch, node.key.node_id, request.successors
@@ -414,11 +415,8 @@ class World:
                     request.pre_vote,
                 )
             case effects.AnswerFetch():
-                stored = [
-                    item
-                    for item in node.disk.batches
-                    if answer.offset <= item.header.base_offset < answer.end_offset
-                ][:BATCHES_MAX]
+                has_records = answer.offset < answer.end_offset
+                stored = node.disk.batches_from(answer.offset)[:BATCHES_MAX] if has_records else []
                 return events.FetchAnswered(
                     request.correlation_id,
                     request.node_id,
