@@ -36,11 +36,15 @@ class AppendLeaderChange(NamedTuple):
 
 
 class AppendVoters(NamedTuple):
-    """Append a batch with a set of voters (KIP-853). Not flushed."""
+    """Append a batch with a set of voters (KIP-853). Not flushed.
+
+    The batch has one record, or two if `with_version`: a KRaftVersion record comes first.
+    """
 
     base_offset: int
     epoch: int
     voters: VoterSet
+    with_version: bool = False
 
 
 class AppendProposal(NamedTuple):
@@ -77,17 +81,30 @@ class Flush(NamedTuple):
 
 
 class FetchSnapshot(NamedTuple):
-    """Fetch a snapshot from the leader, install it, and send SnapshotFetched or SnapshotNotFetched."""
+    """Fetch a snapshot from the leader, then send SnapshotFetched or SnapshotNotFetched.
+
+    Send SnapshotProgressed for each part. A later FetchSnapshot replaces one that has not ended.
+    """
 
     leader_id: int
     epoch: int
     snapshot: OffsetAndEpoch
 
 
-# --- requests to other nodes. The answer, or RequestFailed, must be sent back as an event.
+class InstallSnapshot(NamedTuple):
+    """Begin the log at the end of this fetched snapshot, without records, durably before the next effect."""
+
+    snapshot: OffsetAndEpoch
+
+
+# --- requests to other nodes. The answer, or RequestFailed, must be sent back as an event with the same
+# `correlation_id`, each once. A request must not wait for the answer to an earlier one: the earlier one may
+# hang, or wait at the other node. The driver knows the addresses of nodes: those of `RaftMachine.voters`, and
+# those of leaders that answers and requests have named. An unknown address is a RequestFailed (not refused).
 
 
 class SendVote(NamedTuple):
+    correlation_id: int
     node_id: int
     epoch: int
     voter: ReplicaKey
@@ -96,12 +113,14 @@ class SendVote(NamedTuple):
 
 
 class SendBeginQuorumEpoch(NamedTuple):
+    correlation_id: int
     node_id: int
     epoch: int
     voter: ReplicaKey
 
 
 class SendEndQuorumEpoch(NamedTuple):
+    correlation_id: int
     node_id: int
     epoch: int
     successors: tuple[ReplicaKey, ...]
@@ -113,6 +132,7 @@ class SendFetch(NamedTuple):
     The other node may wait up to `max_wait_ms` before it answers.
     """
 
+    correlation_id: int
     node_id: int
     epoch: int
     offset: int
@@ -169,6 +189,8 @@ class AnswerSnapshot(NamedTuple):
 class AnswerVoterChange(NamedTuple):
     request_id: Hashable
     error: RaftError
+    epoch: int
+    leader_id: int
     message: str | None
 
 
@@ -205,6 +227,7 @@ Effect = (
     | Truncate
     | Flush
     | FetchSnapshot
+    | InstallSnapshot
     | SendVote
     | SendBeginQuorumEpoch
     | SendEndQuorumEpoch

@@ -1,9 +1,8 @@
 """Inputs of the Raft machine. Requests of other nodes carry a `request_id`, which the answer repeats."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from enum import Enum
 from typing import NamedTuple
-from uuid import UUID
 
 from kafka_compat.coordination.raft.values import Batch, OffsetAndEpoch, ReplicaKey, VoterSet
 
@@ -66,8 +65,8 @@ class EndQuorumEpochRequested(NamedTuple):
 class FetchRequested(NamedTuple):
     """A replica fetches from `offset`; `last_epoch` is the epoch of its last record, and `epoch` its epoch.
 
-    `high_watermark` is the one that it knows (-1: none, or a version of Fetch without it). The answer may
-    wait up to `max_wait_ms` for records or a higher high watermark.
+    `high_watermark` is the one that it knows (-1: none; 2**63 - 1 for versions of Fetch without it). The
+    answer may wait up to `max_wait_ms` for records or a higher high watermark.
     """
 
     request_id: Hashable
@@ -80,7 +79,10 @@ class FetchRequested(NamedTuple):
 
 
 class SnapshotRequested(NamedTuple):
-    """A replica asks for a part of a snapshot. The machine checks only whether this node may answer."""
+    """A replica asks for a part of a snapshot. The machine checks only whether this node may answer.
+
+    The driver checks whether the snapshot exists and the position is valid.
+    """
 
     request_id: Hashable
     replica: ReplicaKey
@@ -94,9 +96,11 @@ Requested = (
 
 
 # --- answers of other nodes. `epoch` and `leader_id` are those that the answering node knows.
+# `correlation_id` is that of the effect that sent the request: late answers are ignored.
 
 
 class VoteAnswered(NamedTuple):
+    correlation_id: int
     node_id: int
     error: RaftError
     epoch: int
@@ -108,6 +112,7 @@ class VoteAnswered(NamedTuple):
 class EpochAnswered(NamedTuple):
     """The answer to BeginQuorumEpoch or EndQuorumEpoch."""
 
+    correlation_id: int
     node_id: int
     error: RaftError
     epoch: int
@@ -122,6 +127,7 @@ class FetchAnswered(NamedTuple):
     controller.quorum.bootstrap.servers.
     """
 
+    correlation_id: int
     node_id: int
     error: RaftError
     epoch: int
@@ -137,12 +143,23 @@ class FetchAnswered(NamedTuple):
 class RequestFailed(NamedTuple):
     """A request got no answer. `is_refused`: nothing listens at the node's address: its process is gone."""
 
+    correlation_id: int
     node_id: int
     is_refused: bool
 
 
+class SnapshotProgressed(NamedTuple):
+    """A part of the snapshot of an effect FetchSnapshot has come, so the leader's process is alive."""
+
+    snapshot: OffsetAndEpoch
+
+
 class SnapshotFetched(NamedTuple):
-    """The snapshot of an effect FetchSnapshot is on disk, and the log is empty and begins at its end."""
+    """The snapshot of an effect FetchSnapshot is complete and durable, but the log is as it was.
+
+    The machine installs it with the effect InstallSnapshot, or ignores it: this node may have changed its
+    role since. `voters` is the set of voters in it, if it has one (KIP-853).
+    """
 
     snapshot: OffsetAndEpoch
     voters: VoterSet | None
@@ -166,15 +183,15 @@ class TimePassed(NamedTuple):
 
 
 class Proposed(NamedTuple):
-    """Append one batch of `count` records. Rejected unless this node leads `epoch` (-1: any epoch)."""
+    """Append one batch of `record_count` records. Rejected unless this node leads `epoch` (-1: any epoch)."""
 
     proposal_id: Hashable
-    count: int
+    record_count: int
     epoch: int = -1
 
 
 class Flushed(NamedTuple):
-    """All records below `end_offset` are on disk."""
+    """The flush of the effect Flush has ended: all records below its `end_offset` are on disk."""
 
     end_offset: int
 
@@ -195,13 +212,27 @@ class Resigning(NamedTuple):
     """This node stops: a leader tells the voters, and does not lead again."""
 
 
+class VoterChange(Enum):
+    """The requests AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter (KIP-853)."""
+
+    ADD = "ADD"
+    REMOVE = "REMOVE"
+    UPDATE = "UPDATE"
+
+
 class VoterChangeRequested(NamedTuple):
-    """Add (`endpoints` is set), change or remove a voter (KIP-853), on behalf of a client's request."""
+    """Add a voter, remove it, or change its endpoints (KIP-853), on behalf of a request.
+
+    `endpoints` are ignored when a voter is removed. The answer is sent when the change is committed, or
+    after `timeout_ms`. `epoch` is that of an UpdateRaftVoter (-1: not compared).
+    """
 
     request_id: Hashable
+    change: VoterChange
     voter: ReplicaKey
-    endpoints: tuple[tuple[str, str, int], ...] | None
-    directory_id: UUID
+    endpoints: Mapping[str, tuple[str, int]]
+    timeout_ms: int
+    epoch: int = -1
 
 
 Event = (
@@ -210,6 +241,7 @@ Event = (
     | EpochAnswered
     | FetchAnswered
     | RequestFailed
+    | SnapshotProgressed
     | SnapshotFetched
     | SnapshotNotFetched
     | Started

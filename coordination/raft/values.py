@@ -73,3 +73,25 @@ class RaftSettings(NamedTuple):
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
     append_linger_ms: int = 25
+
+
+class ReplicaDescription(NamedTuple):
+    """What a leader knows of a replica. Times are -1 if unknown; offsets too.
+
+    `last_caught_up_ms` is when the replica last had everything that the leader had at its previous fetch.
+    """
+
+    key: ReplicaKey
+    log_end_offset: int
+    last_fetch_ms: int
+    last_caught_up_ms: int
+
+
+class QuorumDescription(NamedTuple):
+    """The quorum as its leader sees it (DescribeQuorum)."""
+
+    leader_id: int
+    epoch: int
+    high_watermark: int
+    voters: tuple[ReplicaDescription, ...]
+    observers: tuple[ReplicaDescription, ...]

@@ -48,10 +48,11 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check each broker once, and return the exit code."""
     try:
-        listeners = load(args.properties, args.override, os.environ if args.env else None).listeners
+        config = load(args.properties, args.override, os.environ if args.env else None)
     except ConfigFileError as error:
         print(f"kafka-compat: {error}", file=sys.stderr)
         return EXIT_USAGE
+    listeners = config.listeners or (config.quorum.listeners if config.quorum else ())
     # Prefer a listener without TLS: on TLS listeners, the check only opens a connection.
     listener = next(
         (each for each in listeners if each.security_protocol.endswith("PLAINTEXT")), listeners[0]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from kafka_compat.cli.http_services import LISTENER
 from kafka_compat.config import BrokerConfig, ConfigError, Listener
+from kafka_compat.config.quorum import is_of_quorum
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal, Journal
 from kafka_compat.errors import StartupError
@@ -44,7 +45,12 @@ def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int
     broker_id = first_id + number - 1
     folders = ",".join(os.path.join(folder, f"broker-{broker_id}") for folder in config.log_dirs)
     settings = {
-        **{name: value for name, value in config.static.items() if name not in _OF_ITS_OWN},
+        # The brokers share a metadata store: they need no quorum.
+        **{
+            name: value
+            for name, value in config.static.items()
+            if name not in _OF_ITS_OWN and not is_of_quorum(name)
+        },
         "broker.id": str(broker_id),
         "listeners": listeners_text(
             (item.name, item.host, item.port + number - 1 if item.port else 0) for item in config.listeners

@@ -102,18 +102,15 @@ def run(args: argparse.Namespace) -> int:
     log_output.begin(verbose=args.verbose)
     try:
         overrides = list(args.override)
-        if args.port is not None:
-            # Override the file's advertised addresses, because they do not contain the port in --port.
-            overrides[:0] = [f"listeners=PLAINTEXT://127.0.0.1:{args.port}", "advertised.listeners="]
         environment = os.environ if args.env else None
-        config = load(args.properties, overrides, environment)
+        config = load(args.properties, overrides, environment, args.port)
         log_output.obey(config, verbose=args.verbose)
         contradiction = _contradiction(args, config)
         if contradiction is not None:
             return refuse(contradiction, config)
         folder = _ephemeral_folder(config) if args.ephemeral else None
         if folder is not None and folder.path != _given_log_dirs(config):
-            config = load(args.properties, [*overrides, f"log.dirs={folder.path}"], environment)
+            config = load(args.properties, [*overrides, f"log.dirs={folder.path}"], environment, args.port)
     except (ConfigFileError, OSError) as error:
         return refuse(str(error))
     exiting: threading.Lock | None = None
@@ -226,6 +223,10 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig, *, keeps_data: 
     http = None
     try:
         http = http_services(config)
+        if config.quorum is not None and not config.quorum.is_broker:
+            from kafka_compat.cli.controller import serve_controller
+
+            return await serve_controller(args, config, stop, http)
         with uncollected():
             broker = foreground.new_broker(config, http, syncs=not args.ephemeral)
         broker.keeps_data = keeps_data
@@ -256,7 +257,8 @@ def _warn(config: BrokerConfig) -> None:
         names = ", ".join(map(config.unknown_with_guess, config.unknown))
         log.warning("Ignored unknown settings: %s", names)
     if config.ignored_kraft:
-        log.warning("Ignored KRaft settings: %s", ", ".join(config.ignored_kraft))
+        why = "zookeeper.connect is set" if config.str("zookeeper.connect") else "process.roles is not set"
+        log.warning("Ignored settings of a quorum, because %s: %s", why, ", ".join(config.ignored_kraft))
     without_effect = config.without_effect
     if without_effect:
         log.warning("Ignored settings that have no effect in this version: %s", ", ".join(without_effect))

@@ -30,6 +30,15 @@ from kafka_compat.config.listeners import (
     parse_protocol_map,
 )
 from kafka_compat.config.own_settings import default_log_dir
+from kafka_compat.config.quorum import (
+    LISTENER_NAMES,
+    QuorumConfig,
+    controller_names,
+    implied_protocols,
+    is_of_quorum,
+    quorum_config,
+    wants_quorum,
+)
 
 if TYPE_CHECKING:
     from kafka_compat.config.environment import TopicToCreate
@@ -46,29 +55,16 @@ _GROUP_PREFIXES = ("group.consumer.", "group.share.")
 
 _UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
 
-#: Settings in KRaft configurations that do not apply to a broker in ZooKeeper mode.
-_KRAFT_PREFIXES = (
-    "controller.quorum.",
-    "metadata.log.",
-    "metadata.max.",
-    "broker.heartbeat.",
-    "broker.session.",
-)
-_KRAFT_NAMES = frozenset(
-    {"process.roles", "controller.listener.names", "initial.broker.registration.timeout.ms"}
-)
-
-
 #: Prefix of the settings that connect Kafka's AclAuthorizer to a separate ZooKeeper ensemble.
 _OF_ITS_STORE = "authorizer.zookeeper."
 
 #: Prefixes of settings introduced after Kafka 3.9. These settings are not in the table.
-_NEWER_PREFIXES = ("group.streams.",)
-
-
-def is_of_kraft(name: str) -> bool:
-    """Return whether the setting applies only to brokers and controllers in KRaft mode."""
-    return name.startswith(_KRAFT_PREFIXES) or name in _KRAFT_NAMES
+_NEWER_PREFIXES = (
+    "group.streams.",
+    "controller.quorum.auto.join.",
+    "controller.quorum.fetch.max.",
+    "controller.quorum.fetch.snapshot.",
+)
 
 
 class BrokerConfig(TypedValues):
@@ -90,11 +86,18 @@ class BrokerConfig(TypedValues):
         self.revision = 0
         """Number that increases when dynamic values change."""
         self.create_topics: tuple[TopicToCreate, ...] = ()
+        self.cluster_id: str | None = None
+        """The cluster ID in the variable CLUSTER_ID of container images, or None."""
+        self.quorum: QuorumConfig | None = None
+        """The settings of a node of a quorum, or None for a standalone broker or a cluster with ZooKeeper."""
         self.ambiguous: tuple[str, ...] = ()
         """The locations of settings whose values would differ if their file were decoded as UTF-8."""
         self._keys = broker_keys()
         self.unknown = tuple(name for name in self.static if name not in self._keys and not _is_built(name))
-        self.ignored_kraft = tuple(name for name in self.static if is_of_kraft(name))
+        self.ignored_kraft: tuple[str, ...] = ()
+        """The settings of a quorum, if this broker belongs to none."""
+        if not wants_quorum(self.static):
+            self.ignored_kraft = tuple(name for name in self.static if is_of_quorum(name))
         self._values: dict[str, Value] = self._parse(self.static)
         self._check()
 
@@ -174,29 +177,30 @@ class BrokerConfig(TypedValues):
 
     @cached_property
     def listeners(self) -> tuple[Listener, ...]:
-        """The addresses to bind, except for KRaft's controller listeners, which this broker ignores."""
-        return self._without_controllers("listeners", self.str("listeners") or "")
+        """The addresses to bind for clients and brokers. Controller listeners are in `quorum`."""
+        return self._without_controllers(self._bound)
 
     @cached_property
     def advertised_listeners(self) -> dict[str, tuple[str, int]]:
         """Maps listener names to the host and port advertised to clients. For a missing listener, a client
         gets the address to which it connected (Kafka would advertise its own host name).
         """
-        text = self.str("advertised.listeners") or ""
-        found = self._without_controllers("advertised.listeners", text)
-        check_advertised(found, self.listeners, text)
+        found = self._without_controllers(self._advertised)
+        check_advertised(found, self.listeners, self.str("advertised.listeners") or "")
         return {listener.name: (listener.host, listener.port) for listener in found}
 
-    def _without_controllers(self, setting: str, text: str) -> tuple[Listener, ...]:
-        """Return the listeners in `text`, except for controller listeners. KRaft configurations contain them
-        in `listeners` and, since Kafka 3.9, in advertised.listeners.
-        """
-        controllers = {
-            name.strip().upper() for name in (self.str("controller.listener.names") or "").split(",")
-        }
-        protocols = {**{name: "PLAINTEXT" for name in controllers}, **self._protocols}
-        found = parse_listeners(setting, text, protocols)
-        return tuple(listener for listener in found if listener.name not in controllers)
+    def _without_controllers(self, listeners: tuple[Listener, ...]) -> tuple[Listener, ...]:
+        controllers = controller_names(self.str(LISTENER_NAMES))
+        return tuple(listener for listener in listeners if listener.name not in controllers)
+
+    @cached_property
+    def _bound(self) -> tuple[Listener, ...]:
+        return parse_listeners("listeners", self.str("listeners") or "", self._protocols)
+
+    @cached_property
+    def _advertised(self) -> tuple[Listener, ...]:
+        text = self.str("advertised.listeners") or ""
+        return parse_listeners("advertised.listeners", text, self._protocols)
 
     @cached_property
     def authorizer(self) -> AuthorizerSettings | None:
@@ -299,14 +303,17 @@ class BrokerConfig(TypedValues):
         protocols = parse_protocol_map(self._keys["listener.security.protocol.map"].default or "")
         if self.is_set("listener.security.protocol.map"):
             protocols = parse_protocol_map(self.str("listener.security.protocol.map") or "")
-        return protocols
+        controllers = controller_names(self.str(LISTENER_NAMES))
+        if wants_quorum(self.static):
+            return {**implied_protocols(self.static, controllers), **protocols}
+        return {**dict.fromkeys(controllers, "PLAINTEXT"), **protocols}
 
     def _parse(self, texts: Mapping[str, str]) -> dict[str, Value]:
         others = dynamic_only_keys()
         values: dict[str, Value] = {}
         for name, text in texts.items():
             key = self._keys.get(name) or others.get(name) or listener_key(name)
-            if key and (name not in self.ignored_kraft or name == "controller.listener.names"):
+            if key and (name not in self.ignored_kraft or name == LISTENER_NAMES):
                 values[name] = key.parse(text)
         return values
 
@@ -320,7 +327,11 @@ class BrokerConfig(TypedValues):
                 "At least one log directory must be defined via log.dirs or log.dir",
                 f"expected one or more paths, separated by commas; the default is {default_log_dir()}",
             )
-        check_bound(self.listeners, self.str("listeners") or "")
+        check_bound(self._bound, self.str("listeners") or "")
+        if wants_quorum(self.static):
+            self.quorum = quorum_config(self, self._bound, self._advertised, self._protocols)
+            if not self.quorum.is_broker:
+                return
         _ = self.advertised_listeners, self.connections_per_ip_overrides, self.authorizer
         names = [listener.name for listener in self.listeners]
         by_name = bool(self.str("inter.broker.listener.name"))
@@ -340,7 +351,8 @@ class BrokerConfig(TypedValues):
                 f"expected one of {', '.join(names)}",
             )
         broker_id, highest = self.int("broker.id"), self.int("reserved.broker.max.id")
-        if broker_id < -1 or (broker_id > highest and self.bool("broker.id.generation.enable")):
+        generates = self.quorum is None and self.bool("broker.id.generation.enable")
+        if broker_id < -1 or (broker_id > highest and generates):
             raise ConfigError(
                 "broker.id",
                 str(broker_id),

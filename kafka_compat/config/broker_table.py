@@ -1,7 +1,7 @@
-"""All settings of a Kafka 3.9.1 broker in ZooKeeper mode, one per line, in the order of Kafka's definition.
+"""All settings of a Kafka 3.9.1 broker, one per line, in the order of Kafka's definition.
 The settings for consumer groups (group.consumer.*), share groups (group.share.*) and dead letter queues
 (errors.deadletterqueue.*), and their defaults, are those of Kafka 4.4. The settings group.coordinator.* also
-accept the values of Kafka 4.4.
+accept the values of Kafka 4.4, and controller.quorum.* have its bounds.
 
 Columns: name, type, default, importance, update mode (read-only: only at startup; per-broker and
 cluster-wide: also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, rule for values
@@ -91,22 +91,22 @@ fetch.max.bytes int 57671680 medium read-only works [1024,...] # Maximum size in
 max.request.partition.size.limit int 2000 medium read-only works [1,...] # Maximum number of partitions in one DescribeTopicPartitions response. Clients request further partitions with a cursor.
 unstable.api.versions.enable boolean false high internal stored
 unstable.feature.versions.enable boolean false high internal stored
-metadata.log.max.record.bytes.between.snapshots long 20971520 high read-only stored [1,...]
-metadata.log.max.snapshot.interval.ms long 3600000 high read-only stored [0,...]
-process.roles list "" high read-only stored one-of:broker,controller
-node.id int -1 high read-only works # Synonym for broker.id, used in KRaft mode.
+metadata.log.max.record.bytes.between.snapshots long 20971520 high read-only works [1,...] # Size in bytes of committed changes after which a node writes a new snapshot of the metadata.
+metadata.log.max.snapshot.interval.ms long 3600000 high read-only works [0,...] # Time in milliseconds after which a node writes a new snapshot if there are new changes. 0: only their size counts.
+process.roles list "" high read-only works one-of:broker,controller # Roles of this node in a cluster with a quorum: broker, controller, or both. Empty: a standalone broker, or a cluster with ZooKeeper. If zookeeper.connect is set, all settings of the quorum are ignored.
+node.id int -1 high read-only works # ID of this node, unique in the cluster: a synonym for broker.id. Required if process.roles is set.
 initial.broker.registration.timeout.ms int 60000 medium read-only stored
-broker.heartbeat.interval.ms int 2000 medium read-only stored
-broker.session.timeout.ms int 9000 medium read-only stored
-controller.listener.names string null high read-only stored
-sasl.mechanism.controller.protocol string GSSAPI high read-only stored
-metadata.log.dir string null high read-only stored
-metadata.log.segment.bytes int 1073741824 high read-only stored [12,...]
+broker.heartbeat.interval.ms int 2000 medium read-only unneeded
+broker.session.timeout.ms int 9000 medium read-only works # Time in milliseconds without a fetch of the metadata log after which the cluster treats a node of the quorum as failed.
+controller.listener.names string null high read-only works # Names of the listeners for other nodes of the quorum, separated by commas. Connections to controllers use the first one. Required if process.roles is set.
+sasl.mechanism.controller.protocol string GSSAPI high read-only works # SASL mechanism with which nodes authenticate to the controllers.
+metadata.log.dir string null high read-only works # Directory of the metadata log (__cluster_metadata-0). Unset: the first log directory.
+metadata.log.segment.bytes int 1073741824 high read-only works [12,...] # Size in bytes at which a new segment of the metadata log begins.
 metadata.log.segment.min.bytes int 8388608 high internal stored [12,...]
-metadata.log.segment.ms long 604800000 high read-only stored
-metadata.max.retention.bytes long 104857600 high read-only stored
-metadata.max.retention.ms long 604800000 high read-only stored
-metadata.max.idle.interval.ms int 500 low read-only stored [0,...]
+metadata.log.segment.ms long 604800000 high read-only works # Age in milliseconds at which a new segment of the metadata log begins.
+metadata.max.retention.bytes long 104857600 high read-only works # Total size in bytes of the metadata log and its snapshots above which old ones are deleted, up to the latest snapshot. Negative: unlimited.
+metadata.max.retention.ms long 604800000 high read-only works # Age in milliseconds above which segments and snapshots older than the latest snapshot are deleted. Negative: unlimited.
+metadata.max.idle.interval.ms int 500 low read-only unneeded [0,...]
 server.max.startup.time.ms long 9223372036854775807 medium internal stored [0,...]
 zookeeper.metadata.migration.enable boolean false high read-only stored
 eligible.leader.replicas.enable boolean false high read-only stored
@@ -284,14 +284,14 @@ transactional.id.expiration.ms int 604800000 high read-only works [1,...] # Time
 transaction.max.timeout.ms int 900000 high read-only works [1,...] # Maximum transaction timeout of a producer, in milliseconds; longer timeouts are rejected.
 transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 low read-only works [1,...] # Interval in milliseconds at which the coordinator aborts timed-out transactions.
 transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 low read-only works [1,...] # Interval in milliseconds between checks for expired transactional IDs.
-controller.quorum.voters list "" high read-only stored
-controller.quorum.bootstrap.servers list "" high read-only stored
-controller.quorum.election.timeout.ms int 1000 high read-only stored
-controller.quorum.fetch.timeout.ms int 2000 high read-only stored
-controller.quorum.election.backoff.max.ms int 1000 high read-only stored
-controller.quorum.append.linger.ms int 25 medium read-only stored
-controller.quorum.request.timeout.ms int 2000 medium read-only stored
-controller.quorum.retry.backoff.ms int 20 low read-only stored
+controller.quorum.voters list "" high read-only works # The voters of the quorum, as ID@HOST:PORT,ID@HOST:PORT; the same on all nodes. Empty: the voters are those in the metadata log, found through controller.quorum.bootstrap.servers.
+controller.quorum.bootstrap.servers list "" high read-only works # Controllers to connect to first, as HOST:PORT,HOST:PORT. Empty: the addresses in controller.quorum.voters.
+controller.quorum.election.timeout.ms int 1000 high read-only works [0,...] # Time in milliseconds to wait for votes or for a leader before the next election. Each wait is extended by a random time of up to the same length.
+controller.quorum.fetch.timeout.ms int 2000 high read-only works [0,...] # Time in milliseconds without a response of the leader after which a voter starts an election. A leader resigns if no majority has fetched for one and a half times as long.
+controller.quorum.election.backoff.max.ms int 1000 high read-only works [0,...] # Maximum time in milliseconds that a voter waits after a lost election, or after the leader has resigned.
+controller.quorum.append.linger.ms int 25 medium read-only works [0,...] # Maximum time in milliseconds that the leader collects changes before it writes them to the metadata log.
+controller.quorum.request.timeout.ms int 2000 medium read-only works [0,...] # Timeout in milliseconds of requests to other nodes of the quorum.
+controller.quorum.retry.backoff.ms int 20 low read-only works [0,...] # Time in milliseconds before a failed request to another node of the quorum is repeated.
 metrics.num.samples int 2 low read-only stored [1,...]
 metrics.sample.window.ms long 30000 low read-only stored [1,...]
 metric.reporters list "" low cluster-wide stored

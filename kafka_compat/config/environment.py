@@ -42,6 +42,12 @@ def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
+def cluster_id_from_environment(environment: Mapping[str, str]) -> str | None:
+    """Return the ID of the cluster that container images format data directories for, or None."""
+    names = ("CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID")
+    return next((value for name in names if (value := environment.get(name, "").strip())), None)
+
+
 def topics_from_environment(environment: Mapping[str, str]) -> tuple[TopicToCreate, ...]:
     """Return the topics in KAFKA_CREATE_TOPICS="name:partitions:replicas[:policy],…". Raises ValueError if an
     entry is invalid.

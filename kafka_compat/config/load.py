@@ -9,6 +9,14 @@ from typing import Final
 from kafka_compat.config.broker_config import BrokerConfig
 from kafka_compat.config.keys import ConfigError
 from kafka_compat.config.properties import parse_properties
+from kafka_compat.config.quorum import (
+    BOOTSTRAP_SERVERS,
+    LISTENER_NAMES,
+    ROLES,
+    VOTERS,
+    controller_names,
+    wants_quorum,
+)
 
 SECRETS: Final = "/etc/kafka/secrets"
 """Directory that contains the secret files of Kafka's container images."""
@@ -44,14 +52,12 @@ def with_secrets(settings: Mapping[str, str], secrets: str = SECRETS) -> dict[st
 def with_listeners(settings: Mapping[str, str], bound: str | None) -> dict[str, str]:
     """Return settings from the environment, with the listeners that they imply.
 
-    `bound` is the `listeners` setting in the files. A KRaft node implicitly has a listener CONTROLLER, as in
-    Bitnami's image. If advertised.listeners is set but listeners is not, each advertised listener is bound to
-    its port, as in Confluent's image. If the files bind listeners with exactly the same names, as in
-    Bitnami's image, clients may use either the advertised ports or the ports in the files, so both are bound.
+    `bound` is the `listeners` setting in the files. If advertised.listeners is set but listeners is not, each
+    advertised listener is bound to its port, as in Confluent's image. If the files bind listeners with
+    exactly the same names, as in Bitnami's image, clients may use either the advertised ports or the ports in
+    the files, so both are bound.
     """
     found = dict(settings)
-    if "process.roles" in found:
-        found.setdefault("controller.listener.names", "CONTROLLER")
     if "listeners" in found or not found.get("advertised.listeners", "").strip():
         return found
     advertised = _ports(found["advertised.listeners"])
@@ -73,6 +79,47 @@ def with_listeners(settings: Mapping[str, str], bound: str | None) -> dict[str, 
         found["listener.security.protocol.map"] = ",".join([*names, *protocols])
         found["listeners"], found["advertised.listeners"] = ",".join(listeners), ",".join(public)
     return found
+
+
+def with_quorum(settings: Mapping[str, str], files: Mapping[str, str]) -> dict[str, str]:
+    """Return settings from the environment, with those of a quorum that container images imply.
+
+    `files` are the settings in files. The controllers' listener is called CONTROLLER, and has the port of
+    this node in controller.quorum.voters, or 9093. A node with both roles and no other nodes in its settings
+    has the ID 1 (unless set), and is the only voter.
+    """
+    found = dict(settings)
+    static = {**files, **found}
+    if ROLES not in found or not wants_quorum(static):
+        return found
+    names = static.get(LISTENER_NAMES) or found.setdefault(LISTENER_NAMES, "CONTROLLER")
+    roles = found[ROLES].replace(" ", "").split(",")
+    if "controller" not in roles:
+        return found
+    known = static.get(VOTERS) or static.get(BOOTSTRAP_SERVERS)
+    node_id = static.get("node.id", static.get("broker.id"))
+    if node_id is None and not known:
+        node_id = found["node.id"] = "1"
+    bound = static.get("listeners", "")
+    ports = _ports(bound)
+    name = names.split(",")[0].strip()
+    if name not in ports:
+        entries = (item.strip().partition("@") for item in static.get(VOTERS, "").split(","))
+        port = next((address.rpartition(":")[2] for voter, _, address in entries if voter == node_id), "9093")
+        own = [bound] if bound and "broker" in roles else []
+        found["listeners"] = ",".join([*own, f"{name}://:{port}"])
+        ports[name] = port
+    if not known:
+        found[VOTERS] = f"{node_id}@localhost:{ports[name]}"
+    return found
+
+
+def _with_port(static: Mapping[str, str], port: int) -> str:
+    """Return the listener of --port, and the controller listeners in `static`."""
+    controllers = controller_names(static.get(LISTENER_NAMES)) if wants_quorum(static) else ()
+    items = [item.strip() for item in static.get("listeners", "").split(",")]
+    kept = [item for item in items if item.partition("://")[0].upper() in controllers]
+    return ",".join([f"PLAINTEXT://127.0.0.1:{port}", *kept])
 
 
 def _ports(listeners: str) -> dict[str, str]:
@@ -141,10 +188,14 @@ class ConfigFileError(Exception):
 
 
 def load(
-    paths: Sequence[str] = (), overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
+    paths: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    port: int | None = None,
 ) -> BrokerConfig:
     """Load settings from files, `environment` (None: not used) and `overrides` (each `name=value`). Later
-    sources and files take precedence. Raises ConfigFileError if a file or setting is invalid.
+    sources and files take precedence. If `port` is given, it replaces the listeners in files and environment,
+    except for controller listeners. Raises ConfigFileError if a file or setting is invalid.
     """
     static: dict[str, str] = {}
     origin: dict[str, str] = {}
@@ -166,7 +217,11 @@ def load(
             else:
                 ambiguous[name] = f"{name} ({path}, line {line})"
     if environment is not None:
-        from kafka_compat.config.environment import settings_from_environment, topics_from_environment
+        from kafka_compat.config.environment import (
+            cluster_id_from_environment,
+            settings_from_environment,
+            topics_from_environment,
+        )
 
         try:
             given = with_secrets(settings_from_environment(environment))
@@ -175,6 +230,7 @@ def load(
                 f"environment: cannot read {error.filename}: {error.strerror or error}"
             ) from error
         given = with_listeners(given, static.get("listeners"))
+        given = with_quorum(given, static)
         _forget_advertised(static, given)
         for name, value in given.items():
             static[name] = value
@@ -184,6 +240,10 @@ def load(
             if name not in static:
                 static[name] = value
                 origin[name] = "KAFKA_OPTS"
+    if port is not None:
+        # The advertised addresses of files and environment do not contain this port.
+        for name, value in (("listeners", _with_port(static, port)), ("advertised.listeners", "")):
+            static[name], origin[name] = value, "--port"
     for override in overrides:
         name, equals, value = override.partition("=")
         if not equals or not name.strip():
@@ -197,6 +257,7 @@ def load(
         config.ambiguous = tuple(ambiguous[name] for name in ambiguous if origin[name] in ambiguous[name])
         if environment is not None:
             config.create_topics = topics_from_environment(environment)
+            config.cluster_id = cluster_id_from_environment(environment)
     except ConfigError as error:
         where = origin.get(error.name)
         raise ConfigFileError((f"{where}: " if where else "") + error.in_full) from error

@@ -25,6 +25,7 @@ TOOLS: Final = {
     "groups": "kafka_compat.tools.groups",
     "leader-election": "kafka_compat.tools.leader_election",
     "log-dirs": "kafka_compat.tools.log_dirs",
+    "metadata-quorum": "kafka_compat.tools.metadata_quorum",
     "producer-perf-test": "kafka_compat.tools.producer_perf_test",
     "reassign-partitions": "kafka_compat.tools.reassign_partitions",
     "share-groups": "kafka_compat.tools.share_groups",

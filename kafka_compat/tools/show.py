@@ -70,6 +70,13 @@ def java_order(keys: Iterable[T], code: Callable[[T], int], *, sized: bool = Fal
     return sorted(found, key=bucket)
 
 
+def base64_of(uuid: UUID) -> str:
+    """Return an ID in Kafka's base64 form."""
+    import base64
+
+    return base64.urlsafe_b64encode(uuid.bytes).decode().rstrip("=")
+
+
 def uuid_of(text: str) -> UUID:
     """Parse an ID in Kafka's base64 form. Raises Failure if it is malformed."""
     import base64

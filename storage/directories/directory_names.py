@@ -14,6 +14,8 @@ METADATA_LOG = "__cluster_metadata-0"
 STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 NAME_BYTES_MAX = 255
+METADATA_LOG = "__cluster_metadata-0"
+"""The directory of a quorum's metadata log, which belongs to no topic."""
 RETURNING = ".kafka-compat-restoring"
 """Marker file that exists while the logs are being restored to a saved state (see `saved_states`)."""
 
@@ -37,6 +39,8 @@ def partition_of(name: str) -> TopicPartition | None:
     """Return the partition whose log or future copy is in a directory with this name. Return None for other
     directories, and if the name of a future copy was truncated.
     """
+    if name == METADATA_LOG:
+        return None
     if is_future(name):
         return parse_name(name.rpartition(".")[0]) if len(name) < NAME_BYTES_MAX else None
     return parse_name(name)

@@ -137,9 +137,10 @@ def test_environment_variables_are_mapped_as_in_the_docker_images() -> None:
         load(environment={"KAFKA_CREATE_TOPICS": "orders:x"})
 
 
-def test_the_controller_settings_of_a_kraft_configuration_are_ignored() -> None:
+def test_the_settings_of_a_quorum_are_ignored_with_zookeeper() -> None:
     config = BrokerConfig.from_properties(
         {
+            "zookeeper.connect": "localhost:2181",
             "process.roles": "broker,controller",
             "node.id": "7",
             "controller.quorum.voters": "7@localhost:9093",
@@ -149,6 +150,7 @@ def test_the_controller_settings_of_a_kraft_configuration_are_ignored() -> None:
         }
     )
     assert config.broker_id == 7
+    assert config.quorum is None
     assert [listener.name for listener in config.listeners] == ["PLAINTEXT"]
     assert set(config.ignored_kraft) == {
         "process.roles",

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping
 
 from kafka_compat.config.authorizer import ALLOW_IF_NO_ACL, SUPER_USERS
-from kafka_compat.config.broker_config import is_of_kraft
 from kafka_compat.config.broker_table import BROKER_TABLE
 from kafka_compat.config.documentation import about
 from kafka_compat.config.group import BROKER_SETTINGS, group_keys
@@ -104,7 +103,6 @@ The **Here** column shows the effect of a setting:
 | **works** | as in Kafka 3.9 |
 | not needed | accepted for compatibility; applies to threads, buffers or libraries that this broker lacks |
 | stored only | validated, stored and reported, but has no effect; the broker logs this at startup |
-| ignored | applies only to KRaft, or to a later version of Kafka; the broker logs this at startup |
 
 Unknown settings are ignored; the broker logs them, with a suggestion if a name is mistyped.
 
@@ -161,8 +159,6 @@ def page() -> str:
 
 def state(key: ConfigKey, *, broker: bool) -> str:
     """Return the effect of the setting, in the terms of the page's introduction."""
-    if broker and is_of_kraft(key.name):
-        return "ignored"
     words = {"unneeded": "not needed", "stored": "stored only"}
     return words.get(key.effect, "**works**")
 
@@ -175,7 +171,7 @@ def _counts(keys: Iterable[ConfigKey], *, broker: bool) -> str:
     states = [state(key, broker=broker) for key in keys]
     told = ", ".join(
         f"{one.strip('*')}: {states.count(one)}"
-        for one in ("**works**", "not needed", "stored only", "ignored")
+        for one in ("**works**", "not needed", "stored only")
         if one in states
     )
     return f"{len(states)} settings ({told}).\n"

@@ -1,0 +1,360 @@
+"""Settings of the nodes of a metadata quorum (process.roles, controller.quorum.*), with Kafka's checks."""
+
+import os
+import re
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafka_compat.config.keys import ConfigError
+from kafka_compat.config.listeners import Listener, check_advertised
+
+if TYPE_CHECKING:
+    from kafka_compat.config.broker_config import BrokerConfig
+
+Address = tuple[str, int]
+
+ROLES: Final = "process.roles"
+VOTERS: Final = "controller.quorum.voters"
+BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"
+LISTENER_NAMES: Final = "controller.listener.names"
+PROTOCOLS: Final = "listener.security.protocol.map"
+
+_HOST_AND_PORT = re.compile(
+    r"(?:[A-Za-z_]+://)?(?:\[(?P<ipv6>[0-9a-fA-F:.%\w]+)\]|(?P<host>[^\[\]:/\s]+)):(?P<port>\d+)"
+)
+_EXPECTED_VOTERS = "expected ID@HOST:PORT, separated by commas, for example 1@kafka-1:9093,2@kafka-2:9093"
+_EXPECTED_SERVERS = "expected HOST:PORT, separated by commas, for example kafka-1:9093,kafka-2:9093"
+
+_PREFIXES = (
+    "controller.quorum.",
+    "metadata.log.",
+    "metadata.max.",
+    "broker.heartbeat.",
+    "broker.session.",
+)
+_NAMES = frozenset({ROLES, LISTENER_NAMES, "initial.broker.registration.timeout.ms"})
+
+
+def is_of_quorum(name: str) -> bool:
+    """Return whether the setting applies only to the nodes of a quorum."""
+    return name.startswith(_PREFIXES) or name in _NAMES
+
+
+class QuorumConfig(NamedTuple):
+    """The settings of one node of a quorum. Times are in milliseconds, sizes in bytes."""
+
+    node_id: int
+    is_broker: bool
+    is_controller: bool
+    voters: Mapping[int, Address]
+    """The addresses in controller.quorum.voters by node ID. Empty if the log names the voters (KIP-853)."""
+    bootstrap_servers: tuple[Address, ...]
+    listeners: tuple[Listener, ...]
+    """The controller listeners that this node binds. Empty if the node is not a controller."""
+    advertised: Mapping[str, Address]
+    """The addresses that other nodes connect to, by names of `listeners`. A missing address is the node's own
+    in `voters`, or else its host name and the bound port."""
+    listener_name: str
+    """The name of the listener for connections to controllers: the first of controller.listener.names."""
+    security_protocol: str
+    """The security protocol of `listener_name`."""
+    sasl_mechanism: str
+    election_timeout_ms: int
+    fetch_timeout_ms: int
+    election_backoff_max_ms: int
+    request_timeout_ms: int
+    retry_backoff_ms: int
+    append_linger_ms: int
+    session_timeout_ms: int
+    metadata_log_dir: str
+    snapshot_max_new_record_bytes: int
+    snapshot_max_interval_ms: int
+    """Age of the last snapshot at which a new one is written, or 0 if age does not matter."""
+    segment_bytes: int
+    segment_ms: int
+    max_retention_bytes: int
+    """Size of the log and its snapshots above which old ones are deleted. Negative: unlimited."""
+    max_retention_ms: int
+    """Age at which segments and snapshots are deleted if a later snapshot exists. Negative: unlimited."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles of the node, in Kafka's order."""
+        return tuple(
+            name for name, has in (("broker", self.is_broker), ("controller", self.is_controller)) if has
+        )
+
+    @property
+    def is_static(self) -> bool:
+        """Whether controller.quorum.voters defines the voters."""
+        return bool(self.voters)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this node is the only voter. Other brokers may nevertheless belong to its cluster."""
+        return self.is_controller and list(self.voters) == [self.node_id]
+
+
+def wants_quorum(static: Mapping[str, str]) -> bool:
+    """Return whether a node with these settings belongs to a quorum. In contrast to Kafka, zookeeper.connect
+    takes precedence over process.roles, so that a cluster with ZooKeeper keeps its metadata.
+    """
+    return bool(static.get(ROLES, "").strip()) and not static.get("zookeeper.connect", "").strip()
+
+
+def controller_names(text: str | None) -> list[str]:
+    """Parse controller.listener.names."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def implied_protocols(static: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    """Return the security protocols of controller listeners that the default of
+    listener.security.protocol.map lacks. They are PLAINTEXT, unless a listener is named after another
+    protocol.
+    """
+    used = [item.partition("://")[0].strip().upper() for item in static.get("listeners", "").split(",")]
+    if PROTOCOLS in static or any(name.startswith(("SSL", "SASL_")) for name in (*names, *used)):
+        return {}
+    return {name: "PLAINTEXT" for name in names}
+
+
+def parse_voters(text: str) -> dict[int, Address]:
+    """Parse controller.quorum.voters. Raises ConfigError if an entry is invalid."""
+    voters = {}
+    for item in text.split(",") if text.strip() else []:
+        entry = item.strip()
+        node_id, at, address = entry.partition("@")
+        if not at:
+            raise _invalid(
+                VOTERS,
+                text,
+                f"Invalid configuration value for {VOTERS}. Each entry should be in the form "
+                "`{id}@{host}:{port}`.",
+                _EXPECTED_VOTERS,
+            )
+        if not re.fullmatch(r"[+-]?\d+", node_id):
+            raise _invalid(
+                VOTERS, text, f"Failed to parse voter ID as an integer from {node_id}", _EXPECTED_VOTERS
+            )
+        parsed = _address(address)
+        if parsed is None:
+            raise _invalid(
+                VOTERS,
+                text,
+                f"Failed to parse host name from entry {entry} for the configuration {VOTERS}. Each entry "
+                "should be in the form `{id}@{host}:{port}`.",
+                _EXPECTED_VOTERS,
+            )
+        if parsed[0] == "0.0.0.0":
+            raise _invalid(VOTERS, text, f"Host string ({parsed[0]}) is not routeable", _EXPECTED_VOTERS)
+        if not 0 < parsed[1] < 65536:
+            raise _invalid(VOTERS, text, f"port out of range:{parsed[1]}", "expected a port from 1 to 65535")
+        voters[int(node_id)] = parsed
+    return voters
+
+
+def parse_bootstrap_servers(text: str) -> tuple[Address, ...]:
+    """Parse controller.quorum.bootstrap.servers. Raises ConfigError if an entry is invalid."""
+    servers = []
+    for item in text.split(",") if text.strip() else []:
+        parsed = _address(item.strip())
+        if parsed is None:
+            raise _invalid(
+                BOOTSTRAP_SERVERS,
+                text,
+                f"Failed to parse host name from {item.strip()} for the configuration {BOOTSTRAP_SERVERS}. "
+                'Each entry should be in the form "{host}:{port}"',
+                _EXPECTED_SERVERS,
+            )
+        if not 0 < parsed[1] < 65536:
+            raise _invalid(
+                BOOTSTRAP_SERVERS, text, f"port out of range:{parsed[1]}", "expected a port from 1 to 65535"
+            )
+        servers.append(parsed)
+    return tuple(servers)
+
+
+def quorum_config(
+    config: "BrokerConfig",
+    listeners: tuple[Listener, ...],
+    advertised: tuple[Listener, ...],
+    protocols: Mapping[str, str],
+) -> QuorumConfig:
+    """Return the settings of this node of a quorum. Raises ConfigError if Kafka would reject them.
+
+    `listeners` are all listeners that the node binds, `advertised` those in advertised.listeners, and
+    `protocols` the security protocols by listener name.
+    """
+    roles = config.list(ROLES)
+    voters = parse_voters(config.static.get(VOTERS, ""))
+    servers = parse_bootstrap_servers(config.static.get(BOOTSTRAP_SERVERS, ""))
+    names = controller_names(config.str(LISTENER_NAMES))
+    is_broker, is_controller = "broker" in roles, "controller" in roles
+    _check_ids(config, voters, servers, roles)
+    _check_listeners(config, names, listeners, advertised, protocols)
+    public = tuple(item for item in advertised if item.name in names)
+    if is_controller:
+        check_advertised(public, listeners, config.str("advertised.listeners") or "")
+    log_dir = config.str("metadata.log.dir")
+    return QuorumConfig(
+        config.int("node.id"),
+        is_broker,
+        is_controller,
+        voters,
+        servers,
+        tuple(item for item in listeners if item.name in names) if is_controller else (),
+        {item.name: (item.host, item.port) for item in public},
+        names[0],
+        protocols[names[0]],
+        config.str("sasl.mechanism.controller.protocol") or "GSSAPI",
+        config.int("controller.quorum.election.timeout.ms"),
+        config.int("controller.quorum.fetch.timeout.ms"),
+        config.int("controller.quorum.election.backoff.max.ms"),
+        config.int("controller.quorum.request.timeout.ms"),
+        config.int("controller.quorum.retry.backoff.ms"),
+        config.int("controller.quorum.append.linger.ms"),
+        config.int("broker.session.timeout.ms"),
+        os.path.abspath(os.path.expanduser(log_dir)) if log_dir else config.log_dirs[0],
+        config.int("metadata.log.max.record.bytes.between.snapshots"),
+        config.int("metadata.log.max.snapshot.interval.ms"),
+        config.int("metadata.log.segment.bytes"),
+        config.int("metadata.log.segment.ms"),
+        config.int("metadata.max.retention.bytes"),
+        config.int("metadata.max.retention.ms"),
+    )
+
+
+def _check_ids(
+    config: "BrokerConfig",
+    voters: Mapping[int, Address],
+    servers: tuple[Address, ...],
+    roles: Collection[str],
+) -> None:
+    given = config.static.get("node.id")
+    if given is None or config.int("node.id") < 0:
+        raise _invalid(
+            "node.id",
+            given,
+            f"Missing configuration `node.id` which is required when `{ROLES}` is defined "
+            "(i.e. when running in KRaft mode).",
+            "expected a whole number of at least 0 that no other node of the cluster has",
+        )
+    if config.int("broker.id") != config.int("node.id"):
+        raise _invalid(
+            "node.id",
+            given,
+            "You must set `node.id` to the same value as `broker.id`.",
+            "remove broker.id: node.id replaces it",
+        )
+    if not voters and not servers:
+        raise _invalid(
+            VOTERS,
+            None,
+            f"If using {ROLES}, either {BOOTSTRAP_SERVERS} must contain the set of bootstrap controllers or "
+            f"{VOTERS} must contain a parseable set of controllers.",
+            _EXPECTED_VOTERS,
+        )
+    node_id = config.int("node.id")
+    shown = f"{VOTERS}=Set({', '.join(map(str, voters))})"
+    if voters and "controller" in roles and node_id not in voters:
+        raise _invalid(
+            VOTERS,
+            None,
+            f"If {ROLES} contains the 'controller' role, the node id {node_id} must be included in the set "
+            f"of voters {shown}",
+            f"add {node_id}@HOST:PORT to {VOTERS}, or remove the role controller",
+        )
+    if "controller" not in roles and node_id in voters:
+        raise _invalid(
+            VOTERS,
+            None,
+            f"If {ROLES} contains just the 'broker' role, the node id {node_id} must not be included in the "
+            f"set of voters {shown}",
+            f"choose another node.id, or set {ROLES}=broker,controller",
+        )
+
+
+def _check_listeners(
+    config: "BrokerConfig",
+    names: list[str],
+    listeners: tuple[Listener, ...],
+    advertised: tuple[Listener, ...],
+    protocols: Mapping[str, str],
+) -> None:
+    """Raise ConfigError unless each role has its listeners and no others."""
+    roles = config.list(ROLES)
+    bound = [listener.name for listener in listeners]
+    text = config.str(LISTENER_NAMES)
+    if "controller" not in roles:
+        if not names:
+            raise _invalid(
+                LISTENER_NAMES,
+                text,
+                f"{LISTENER_NAMES} must contain at least one value when running KRaft with just the broker "
+                "role",
+                "expected the name of the controllers' listener, for example CONTROLLER",
+            )
+        if any(name in bound for name in names):
+            raise _invalid(
+                LISTENER_NAMES,
+                text,
+                f"{LISTENER_NAMES} must not contain a value appearing in the 'listeners' configuration when "
+                "running KRaft with just the broker role",
+                "remove the controllers' listener from listeners",
+            )
+    if "broker" not in roles and any(name not in names for name in bound):
+        raise _invalid(
+            "listeners",
+            config.str("listeners"),
+            f"The listeners config must only contain KRaft controller listeners from {LISTENER_NAMES} when "
+            f"{ROLES}=controller",
+            f"expected listeners named in {LISTENER_NAMES}={text or ''}",
+        )
+    if "controller" in roles:
+        if not any(name in bound for name in names):
+            raise _invalid(
+                LISTENER_NAMES,
+                text,
+                f"{LISTENER_NAMES} must contain at least one value appearing in the 'listeners' "
+                "configuration when running the KRaft controller role",
+                f"add CONTROLLER://:9093 to listeners, and set {LISTENER_NAMES}=CONTROLLER",
+            )
+        if "broker" not in roles and any(name not in bound for name in names):
+            raise _invalid(
+                LISTENER_NAMES,
+                text,
+                f"{LISTENER_NAMES} must only contain values appearing in the 'listeners' configuration when "
+                "running the KRaft controller role",
+                f"expected names of listeners: {', '.join(bound)}",
+            )
+    for name in names if "controller" not in roles else names[:1]:
+        if name not in protocols:
+            raise _invalid(
+                PROTOCOLS,
+                config.str(PROTOCOLS),
+                f"Controller listener with name {name} defined in {LISTENER_NAMES} not found in "
+                f"{PROTOCOLS}  (an explicit security mapping for each controller listener is required if "
+                f"{PROTOCOLS} is non-empty, or if there are security protocols other than PLAINTEXT in "
+                "use)",
+                f"add {name}:PLAINTEXT, or another protocol",
+            )
+    if "broker" in roles:
+        public = [item.name for item in advertised or listeners]
+        if all(name in names for name in public):
+            raise _invalid(
+                "advertised.listeners" if advertised else "listeners",
+                config.str("advertised.listeners"),
+                "There must be at least one broker advertised listener. Perhaps all listeners appear in "
+                f"{LISTENER_NAMES}?",
+                "add the clients' listener, for example PLAINTEXT://:9092",
+            )
+
+
+def _address(text: str) -> Address | None:
+    """Parse HOST:PORT. The port may be out of range. Kafka permits a protocol before the host."""
+    found = _HOST_AND_PORT.fullmatch(text)
+    return (found["ipv6"] or found["host"], int(found["port"])) if found else None
+
+
+def _invalid(name: str, value: str | None, message: str, expected: str) -> ConfigError:
+    return ConfigError(name, value, message, expected, whole=True)
