@@ -45,7 +45,10 @@ async def test_a_change_of_metadata_survives_the_loss_of_the_active_controller(t
 
 
 async def test_a_node_that_was_away_catches_up_by_a_snapshot(tmp_path: Path) -> None:
-    settings = {"metadata.log.max.record.bytes.between.snapshots": "2000", "metadata.max.retention.bytes": "1"}
+    settings = {
+        "metadata.log.max.record.bytes.between.snapshots": "2000",
+        "metadata.max.retention.bytes": "1",
+    }
     cluster = QuorumCluster(tmp_path, settings=settings, controllers=3)
     await cluster.start()
     away = next(node_id for node_id in cluster.controllers if node_id != cluster.leader_id)
