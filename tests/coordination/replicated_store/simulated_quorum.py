@@ -1,4 +1,4 @@
-"""A quorum of nodes in memory, with simulated time: one committed log, and what may go wrong on the way to it.
+"""A quorum of nodes in memory, with simulated time: one committed log, and faults on the way to it.
 
 Raft itself is not simulated. Appends are delayed, lost, taken twice, or taken without a response; leaders
 change and lose uncommitted records; nodes apply late, learn of leaders late, restart from the log or from a
