@@ -176,6 +176,10 @@ class StartupError(Exception):
     """Raised if the broker cannot start; it has changed nothing. The message states reason and remedy."""
 
 
+class StoppedWaiting(StartupError):
+    """Raised if a stop was requested while the broker waited for the rest of its cluster."""
+
+
 STANDARD_MESSAGES = {
     ErrorCode.UNKNOWN_SERVER_ERROR: "The server experienced an unexpected error when processing the request.",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",

@@ -36,11 +36,15 @@ class AppendLeaderChange(NamedTuple):
 
 
 class AppendVoters(NamedTuple):
-    """Append a batch with a set of voters (KIP-853). Not flushed."""
+    """Append a batch with a set of voters (KIP-853). Not flushed.
+
+    The batch has one record, or two if `with_version`: a KRaftVersion record comes first.
+    """
 
     base_offset: int
     epoch: int
     voters: VoterSet
+    with_version: bool = False
 
 
 class AppendProposal(NamedTuple):

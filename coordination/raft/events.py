@@ -65,8 +65,8 @@ class EndQuorumEpochRequested(NamedTuple):
 class FetchRequested(NamedTuple):
     """A replica fetches from `offset`; `last_epoch` is the epoch of its last record, and `epoch` its epoch.
 
-    `high_watermark` is the one that it knows (-1: none, or a version of Fetch without it). The answer may
-    wait up to `max_wait_ms` for records or a higher high watermark.
+    `high_watermark` is the one that it knows (-1: none; 2**63 - 1 for versions of Fetch without it). The
+    answer may wait up to `max_wait_ms` for records or a higher high watermark.
     """
 
     request_id: Hashable

@@ -5,9 +5,9 @@ Rules:
   records at an offset have the same epoch are equal up to there.
 - Records below `flushed_end` survive a crash. A flush that was under way during a truncation counts only for
   the records below it.
-- A fetch names the end of its log and the epoch of the last record before it. It is valid if that epoch exists
-  in this log, and does not end before the offset. Otherwise the answer names where the logs may last have been
-  equal.
+- A fetch names the end of its log and the epoch of the last record before it. It is valid if that epoch
+  exists in this log, and does not end before the offset. Otherwise the answer names where the logs may last
+  have been equal.
 - The beginning of a log is known only from its snapshot: a fetch before it needs the snapshot, and so does a
   fetch from offset 0 (as in Kafka 4.4). The snapshot 0-0 that `storage format` writes is never sent.
 - A set of voters counts from its offset on, when it is appended; a truncation undoes it.

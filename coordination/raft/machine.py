@@ -1,10 +1,28 @@
-"""The Raft machine of one node: it takes events and the time, and returns effects."""
+"""The Raft machine of one node: it takes events and the time, and returns effects.
+
+Rules:
+- Effects must be performed in order, and those of one event before the next event is handled. Only Flush,
+  FetchSnapshot and the requests to other nodes end later, with an event.
+- After each event, the machine does everything that is due, until nothing changes any more: timeouts,
+  requests, answers to fetches that waited, a flush. `deadline_ms` is the next time at which something is
+  due.
+
+The imported modules document the rules of elections, followers, leaders, the log and the voters.
+"""
 
 import random
+from collections.abc import Callable
+from typing import Any
 
-from kafka_compat.coordination.raft.effects import Effect
+from kafka_compat.coordination.raft import events
+from kafka_compat.coordination.raft.effects import Effect, Flush
+from kafka_compat.coordination.raft.elections import Elections
 from kafka_compat.coordination.raft.events import Event
+from kafka_compat.coordination.raft.following import Following
+from kafka_compat.coordination.raft.leader_state import LeaderState
+from kafka_compat.coordination.raft.leading import Leading
 from kafka_compat.coordination.raft.log_state import LogState
+from kafka_compat.coordination.raft.quorum_state import QuorumState
 from kafka_compat.coordination.raft.values import (
     ElectionState,
     QuorumDescription,
@@ -13,6 +31,7 @@ from kafka_compat.coordination.raft.values import (
     Role,
     VoterSet,
 )
+from kafka_compat.coordination.raft.voter_changes import VoterChanges
 
 
 class RaftMachine:
@@ -32,46 +51,133 @@ class RaftMachine:
         log: LogState,
         random: random.Random,
     ) -> None:
-        raise NotImplementedError
+        if log.last_epoch > election.epoch:
+            election = ElectionState(log.last_epoch)
+        self._quorum = QuorumState(local, voters, settings, election, log, random)
+        self._elections = Elections(self._quorum)
+        self._following = Following(self._quorum, self._elections)
+        self._changes = VoterChanges(self._quorum)
+        self._leading = Leading(self._quorum, self._changes)
+        self._handlers: dict[type[Event], Callable[[Any], None]] = {
+            events.VoteRequested: self._elections.vote_requested,
+            events.BeginQuorumEpochRequested: self._elections.begin_requested,
+            events.EndQuorumEpochRequested: self._elections.end_requested,
+            events.FetchRequested: self._leading.fetch_requested,
+            events.SnapshotRequested: self._leading.snapshot_requested,
+            events.VoteAnswered: self._elections.vote_answered,
+            events.EpochAnswered: self._elections.epoch_answered,
+            events.FetchAnswered: self._following.fetch_answered,
+            events.RequestFailed: self._following.request_failed,
+            events.SnapshotProgressed: self._following.snapshot_progressed,
+            events.SnapshotFetched: self._following.snapshot_fetched,
+            events.SnapshotNotFetched: self._following.snapshot_not_fetched,
+            events.Started: self._started,
+            events.TimePassed: _nothing,
+            events.Proposed: self._leading.proposed,
+            events.Flushed: self._flushed,
+            events.SnapshotTaken: self._snapshot_taken,
+            events.LogStartMoved: self._log_start_moved,
+            events.Resigning: self._resigning,
+            events.VoterChangeRequested: self._changes.requested,
+        }
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
         """Handle an event, and return the effects in order. The first event must be Started."""
-        raise NotImplementedError
+        quorum = self._quorum
+        quorum.now_ms = max(quorum.now_ms, now_ms)
+        handler = self._handlers[type(event)]
+        handler(event)
+        self._poll()
+        due, quorum.effects = quorum.effects, []
+        return due
+
+    def _poll(self) -> None:
+        quorum = self._quorum
+        while True:
+            state = quorum.state
+            self._elections.poll()
+            self._leading.poll()
+            self._following.poll()
+            if quorum.state is state:
+                break
+            if isinstance(quorum.state, LeaderState):
+                self._changes.append_bootstrap(quorum.state)
+        end_offset = quorum.log.begin_flush()
+        if end_offset is not None:
+            quorum.effects.append(Flush(end_offset))
+
+    # --- events of this node
+
+    def _started(self, event: events.Started) -> None:
+        self._quorum.start()
+        self._elections.stand_alone()
+        if isinstance(self._quorum.state, LeaderState):
+            self._changes.append_bootstrap(self._quorum.state)
+
+    def _flushed(self, event: events.Flushed) -> None:
+        self._leading.flushed()
+
+    def _snapshot_taken(self, event: events.SnapshotTaken) -> None:
+        log = self._quorum.log
+        if log.snapshot is None or event.snapshot.offset > log.snapshot.offset:
+            log.snapshot = event.snapshot
+
+    def _log_start_moved(self, event: events.LogStartMoved) -> None:
+        self._quorum.log.move_start(event.start_offset)
+
+    def _resigning(self, event: events.Resigning) -> None:
+        self._quorum.is_stopping = True
+
+    # --- questions
 
     @property
     def deadline_ms(self) -> int | None:
         """The time at which TimePassed must be sent, unless another event changes it."""
-        raise NotImplementedError
+        times = (self._elections.deadline_ms(), self._following.deadline_ms(), self._leading.deadline_ms())
+        return min((time_ms for time_ms in times if time_ms is not None), default=None)
 
     @property
     def role(self) -> Role:
-        raise NotImplementedError
+        return self._quorum.state.role
 
     @property
     def epoch(self) -> int:
-        raise NotImplementedError
+        return self._quorum.epoch
 
     @property
     def leader_id(self) -> int:
         """The ID of the known leader; -1 if it is unknown."""
-        raise NotImplementedError
+        return self._quorum.leader_id
 
     @property
     def high_watermark(self) -> int:
         """The offset below which records are known to be committed; -1 if unknown."""
-        raise NotImplementedError
+        return self._quorum.high_watermark
 
     @property
     def voters(self) -> VoterSet:
-        raise NotImplementedError
+        """The voters that count now: the static ones, or the last ones in the log, committed or not."""
+        return self._quorum.voters
 
     @property
     def is_voter(self) -> bool:
-        raise NotImplementedError
+        return self._quorum.is_voter
+
+    @property
+    def log(self) -> LogState:
+        """The picture of the log. Only the machine may change it."""
+        return self._quorum.log
 
     def describe(self, now_ms: int) -> QuorumDescription | None:
         """Describe the quorum for DescribeQuorum; None unless this node leads.
 
         Times of replicas are in the same clock as `now_ms`.
         """
-        raise NotImplementedError
+        state = self._quorum.state
+        if not isinstance(state, LeaderState):
+            return None
+        return state.describe(self._quorum.log.end_offset, now_ms)
+
+
+def _nothing(event: events.TimePassed) -> None:
+    """Everything that is due is done after each event."""

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kafka_compat.coordination.store.metadata_store import MetadataStoreError
-from kafka_compat.coordination.store.tree import Node, Tree, split
+from kafka_compat.coordination.store.tree import Node, NodeValues, Tree, split
 
 log = logging.getLogger(__name__)
 
@@ -160,23 +160,7 @@ def encode_transaction(zxid: int, now_ms: int, changes: list[list[Any]], synced:
 def encode_snapshot(tree: Tree) -> bytes:
     """Encode a tree as a snapshot, parents before their children."""
     lines = [_line({FORMAT: 1, "zxid": tree.zxid, "nodes": len(tree.nodes)})]
-    for path in sorted(tree.nodes):
-        node = tree.nodes[path]
-        lines.append(
-            _line(
-                [
-                    path,
-                    text_of(node.data),
-                    node.czxid,
-                    node.mzxid,
-                    node.version,
-                    node.cversion,
-                    node.owner,
-                    node.ctime_ms,
-                    node.mtime_ms,
-                ]
-            )
-        )
+    lines += (_line(encode_node(path, tree.nodes[path].values())) for path in sorted(tree.nodes))
     return b"".join(lines)
 
 
@@ -196,7 +180,7 @@ def decode(data: bytes, name: str) -> tuple[Tree, int, int]:
         position, values = next(lines, (0, None))
         if values is None:
             raise CorruptJournal(f"{name} is damaged: a line of its snapshot was changed")
-        _restore(tree, values, payloads)
+        restore_node(tree, values, payloads)
     tree.zxid = header["zxid"]
     snapshot_bytes = position
     for end, entry in lines:
@@ -221,8 +205,16 @@ def _refuse_if_it_was_on_disk(
             )
 
 
-def _restore(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
-    """Restore a node. `payloads` maps encoded data to the object that all nodes with this data share."""
+def encode_node(path: str, values: NodeValues) -> list[Any]:
+    """Encode a node as the items of its line."""
+    return [path, text_of(values[0]), *values[1:]]
+
+
+def restore_node(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> None:
+    """Add a node from `encode_node`, after its parent.
+
+    `payloads` maps encoded data to the object that all nodes with this data share.
+    """
     path, text, czxid, mzxid, version, cversion, owner, ctime_ms, mtime_ms = values
     data = None
     if text is not None:

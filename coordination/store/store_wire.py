@@ -199,7 +199,7 @@ def decode_request(message: Message) -> Request:
             case ["close", int(request_id), int(session_id)]:
                 return Close(request_id, session_id)
             case ["multi", int(request_id), int(session_id), list(operations)]:
-                return Multi(request_id, session_id, [_read_operation(item) for item in operations])
+                return Multi(request_id, session_id, [decode_operation(item) for item in operations])
             case [str(kind), int(request_id), int(session_id), str(path), int() | None as watch_id]:
                 if kind in READS:
                     check_path(path)
@@ -209,7 +209,8 @@ def decode_request(message: Message) -> Request:
     raise BadFrame(f"{_shown(message)} is not a request")
 
 
-def _read_operation(item: Any) -> Operation:
+def decode_operation(item: Any) -> Operation:
+    """Decode an operation of a transaction. Raises ValueError if it is invalid."""
     operation: Operation
     match item:
         case ["create", str(path), str() | None as data, bool(ephemeral), bool(sequential)]:
@@ -264,7 +265,7 @@ def decode_answer(message: Message) -> Answer:
             case ["done", int(request_id), result]:
                 return Done(request_id, result)
             case ["failed", int(request_id), error]:
-                return Failed(request_id, _error(error))
+                return Failed(request_id, decode_error(error))
             case ["event", int(watch_id), str(kind), str(path)]:
                 return WatchEvent(watch_id, Event(stores.EventKind(kind), path))
             case ["expired", int(session_id)]:
@@ -274,10 +275,11 @@ def decode_answer(message: Message) -> Answer:
     raise BadFrame(f"{_shown(message)} is not a response")
 
 
-def _error(error: Any) -> MetadataStoreError:
+def decode_error(error: Any) -> MetadataStoreError:
+    """Decode an error. Raises ValueError if it is invalid."""
     match error:
         case ["TransactionFailed", str(), int(index), cause]:
-            return stores.TransactionFailed(index, _error(cause))
+            return stores.TransactionFailed(index, decode_error(cause))
         case [str(name), str(text)]:
             return _ERRORS.get(name, MetadataStoreError)(text)
     raise ValueError(f"{_shown(error)} is not an error")

@@ -8,6 +8,9 @@ from kafka_compat.coordination.store.metadata_store import Event, EventKind, Met
 
 NO_CHILDREN: "dict[str, Node]" = {}
 
+NodeValues = tuple[bytes | None, int, int, int, int, int, int, int]
+"""data, czxid, mzxid, version, children version, owner, creation time and modification time of a node."""
+
 
 class Node:
     """One node of the tree. `children` maps names to nodes."""
@@ -29,6 +32,19 @@ class Node:
         if not self.children:
             self.children = {}
         self.children[name] = child
+
+    def values(self) -> "NodeValues":
+        """Return a copy of everything but the children."""
+        return (
+            self.data,
+            self.czxid,
+            self.mzxid,
+            self.version,
+            self.cversion,
+            self.owner,
+            self.ctime_ms,
+            self.mtime_ms,
+        )
 
     def stat(self) -> Stat:
         """Return the current stat."""
@@ -56,12 +72,49 @@ def split(path: str) -> tuple[str, str]:
     return parent or "/", name
 
 
+class TreeImage:
+    """The nodes of a tree at one moment, read little by little while the tree changes."""
+
+    def __init__(self, tree: "Tree") -> None:
+        self._tree: Tree | None = tree
+        self._paths = list(tree.nodes)
+        self._kept: dict[str, NodeValues] = {}
+        """The earlier values of nodes that have changed or been deleted since."""
+        self.count = len(self._paths)
+
+    def keep(self, path: str, node: Node) -> None:
+        """Keep the values of a node that is about to change."""
+        if path not in self._kept:
+            self._kept[path] = node.values()
+
+    def read(self) -> Iterator[tuple[str, NodeValues]]:
+        """Yield all nodes once, parents before their children. Raises RuntimeError if the image is closed."""
+        for path in self._paths:
+            if self._tree is None:
+                raise RuntimeError("the image of the tree was closed")
+            yield path, self._kept.get(path) or self._tree.nodes[path].values()
+
+    def close(self) -> None:
+        """Stop keeping values."""
+        if self._tree is not None and self._tree.image is self:
+            self._tree.image = None
+        self._tree = None
+
+
 class Tree:
     """A tree of nodes, and the ID of its last transaction."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {"/": Node(None, 0, 0, 0)}
         self.zxid = 0
+        self.image: TreeImage | None = None
+
+    def take_image(self) -> TreeImage:
+        """Return an image of the current tree. An earlier image is closed."""
+        if self.image is not None:
+            self.image.close()
+        self.image = TreeImage(self)
+        return self.image
 
     def node(self, path: str) -> Node:
         """Return the node at a path. Raises NoNode if it is missing."""
@@ -97,7 +150,7 @@ class Tree:
             if kind == "create":
                 self._add(path, rest[0], zxid, now_ms, rest[1])
             elif kind == "set":
-                self._set(self.node(path), rest[0], zxid, now_ms)
+                self._set(path, self.node(path), rest[0], zxid, now_ms)
             else:
                 self._remove(path)
         self.zxid = zxid
@@ -142,7 +195,7 @@ class Tree:
             return None
         if isinstance(operation, stores.SetData):
             undo.append(self._undo_set(node))
-            self._set(node, operation.data, zxid, now_ms)
+            self._set(path, node, operation.data, zxid, now_ms)
             changes.append(["set", path, operation.data])
             return node.stat()
         assert isinstance(operation, stores.Delete)
@@ -184,11 +237,15 @@ class Tree:
     def _add(self, path: str, data: bytes | None, zxid: int, now_ms: int, owner: int) -> None:
         parent_path, name = split(path)
         parent = self.node(parent_path)
+        if self.image is not None:
+            self.image.keep(parent_path, parent)
         node = self.nodes[path] = Node(data, zxid, now_ms, owner)
         parent.adopt(name, node)
         parent.cversion += 1
 
-    def _set(self, node: Node, data: bytes | None, zxid: int, now_ms: int) -> None:
+    def _set(self, path: str, node: Node, data: bytes | None, zxid: int, now_ms: int) -> None:
+        if self.image is not None:
+            self.image.keep(path, node)
         node.data = data
         node.mzxid = zxid
         node.mtime_ms = now_ms
@@ -196,8 +253,11 @@ class Tree:
 
     def _remove(self, path: str) -> None:
         parent_path, name = split(path)
-        del self.nodes[path]
         parent = self.node(parent_path)
+        if self.image is not None:
+            self.image.keep(parent_path, parent)
+            self.image.keep(path, self.nodes[path])
+        del self.nodes[path]
         del parent.children[name]
         parent.cversion += 1
 

@@ -78,7 +78,8 @@ class Requests:
 class Api:
     """An API and its handler. Created on first use, so that unused handlers are never imported.
 
-    If `is_watched` is true, error codes and durations are recorded for metrics.
+    If `is_watched` is true, error codes and durations are recorded for metrics. `handlers` is the package of
+    the handlers.
     """
 
     __slots__ = (
@@ -101,9 +102,17 @@ class Api:
         "response_class",
     )
 
-    def __init__(self, key: ApiKey, min_version: int, max_version: int, *, is_watched: bool = False) -> None:
+    def __init__(
+        self,
+        key: ApiKey,
+        min_version: int,
+        max_version: int,
+        *,
+        is_watched: bool = False,
+        handlers: str = "kafka_compat.handlers",
+    ) -> None:
         name = key.name.lower()
-        handler: Any = getattr(importlib.import_module(f"kafka_compat.handlers.{name}"), name)
+        handler: Any = getattr(importlib.import_module(f"{handlers}.{name}"), name)
         declared = handler.declaration
         if (declared.low, declared.high) != (min_version, max_version):
             raise RuntimeError(f"handlers/served.py is not up to date: {name} declares {declared}")

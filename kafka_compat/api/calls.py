@@ -40,9 +40,13 @@ class Calls:
         middleware: Sequence[Middleware] = (),
         accounts: Sequence[Account] = (),
         is_watched: bool = False,
+        handlers: str = "kafka_compat.handlers",
     ) -> None:
-        """If `is_watched` is true, error codes and durations are recorded for metrics."""
+        """If `is_watched` is true, error codes and durations are recorded for metrics. `handlers` is the
+        package of the handlers.
+        """
         self._services = services
+        self._handlers = handlers
         self._is_watched = is_watched
         self.apis: dict[int, Api] = {}
         """The APIs in use, by key."""
@@ -61,7 +65,9 @@ class Calls:
             if versions is None:
                 return None
             low, high = versions
-            api = self.apis[key] = Api(ApiKey(key), low, high, is_watched=self._is_watched)
+            api = self.apis[key] = Api(
+                ApiKey(key), low, high, is_watched=self._is_watched, handlers=self._handlers
+            )
         return api
 
     def set_quota(self, quota: Quota | None, sent: Sent | None = None) -> None:

@@ -112,7 +112,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 class Declaration(NamedTuple):
     """A handler's declaration: its API, and the first and last version. `cluster` limits the API to brokers
-    in a cluster, and `telemetry` to brokers that accept client metrics.
+    in a cluster, `telemetry` to brokers that accept client metrics, and `quorum` to nodes of a metadata quorum.
     """
 
     api_key: ApiKey
@@ -120,6 +120,7 @@ class Declaration(NamedTuple):
     high: int
     cluster: bool
     telemetry: bool
+    quorum: bool
 
 
 class Handler(Generic[Function]):
@@ -135,18 +136,18 @@ class Handler(Generic[Function]):
 
 
 def handler(
-    low: int, high: int, *, cluster: bool = False, telemetry: bool = False
+    low: int, high: int, *, cluster: bool = False, telemetry: bool = False, quorum: bool = False
 ) -> Callable[[Function], Handler[Function]]:
     """Declare a function as the handler for versions `low` to `high` of the API with the same name.
 
     With `cluster`, standalone brokers do not serve the API. With `telemetry`, only brokers that accept client
-    metrics serve it.
+    metrics serve it. With `quorum`, only nodes of a metadata quorum serve it.
     """
 
     def mark(function: Function) -> Handler[Function]:
         name = function.__name__
         if name.upper() not in ApiKey.__members__:
             raise TypeError(f"no API is named {name}")
-        return Handler(Declaration(ApiKey[name.upper()], low, high, cluster, telemetry), function)
+        return Handler(Declaration(ApiKey[name.upper()], low, high, cluster, telemetry, quorum), function)
 
     return mark

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kafka_compat.metadata.group_configs import GroupConfigManager
     from kafka_compat.metadata.producer_ids import ProducerIds
     from kafka_compat.protocol.api_keys import ApiKey
+    from kafka_compat.quorum.node import QuorumNode
     from kafka_compat.quotas.client_quota_manager import Enforcement
     from kafka_compat.quotas.client_quotas import ClientQuotas
     from kafka_compat.replication.fetch_session import FetchSessionCache
@@ -69,6 +70,11 @@ class Services(Protocol):
 
     async def await_metadata(self) -> None:
         """Wait, for a limited time, until this broker has the cluster metadata."""
+
+    quorum: QuorumNode | None
+    """The node of the metadata quorum in this process, or None if the cluster has none."""
+    is_controller: bool
+    """Whether the request arrived at a controller listener."""
 
     replicas: ReplicaManager
     log_dirs: LogDirs

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 from kafka_compat.broker.broker import Broker
 from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.errors import StartupError
-from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED
+from kafka_compat.handlers.served import CLUSTER_SERVED, QUORUM_SERVED, SERVED
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.own_store import NewTree
     from kafka_compat.cluster.shared_store import ConnectStore
     from kafka_compat.config import BrokerConfig
 
-__all__ = ["Broker", "BrokerHooks", "StartupError", "cluster_broker", "standalone_broker"]
+__all__ = ["Broker", "BrokerHooks", "StartupError", "cluster_broker", "quorum_broker", "standalone_broker"]
 
 
 def standalone_broker(
@@ -46,3 +46,20 @@ def cluster_broker(
     from kafka_compat.cluster.shared_store import SharedStore
 
     return Broker(config, Membership(SharedStore(connect_store)), CLUSTER_SERVED, hooks)
+
+
+def quorum_broker(config: BrokerConfig, hooks: BrokerHooks | None = None) -> Broker:
+    """Create a broker of a cluster with a metadata quorum. It runs the quorum's node of this process."""
+    from kafka_compat.broker.quorum_process import QuorumProcess
+    from kafka_compat.cluster.membership import Membership
+    from kafka_compat.cluster.quorum_store import QuorumStore
+
+    process = QuorumProcess(config, hooks)
+    broker = Broker(
+        config,
+        Membership(QuorumStore(process)),
+        dict(sorted({**CLUSTER_SERVED, **QUORUM_SERVED}.items())),
+        hooks,
+    )
+    process.on_fatal = lambda: broker.on_fatal()
+    return broker

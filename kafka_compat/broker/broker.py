@@ -21,6 +21,7 @@ from kafka_compat.api.slow_requests import SlowRequests
 from kafka_compat.broker import log_directories
 from kafka_compat.broker.addresses import Addresses
 from kafka_compat.broker.hooks import BrokerHooks
+from kafka_compat.broker.connection_limits import by_listener, limits
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
 from kafka_compat.broker.quotas_in_force import QuotasInForce
 from kafka_compat.broker.services import BrokerServices
@@ -36,7 +37,7 @@ from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.metadata.dynamic_settings import DynamicSettings
 from kafka_compat.metadata.group_configs import GroupConfigManager
 from kafka_compat.metadata.topic_overrides import TopicOverrides
-from kafka_compat.network.admission import UNLIMITED, Limits, bound
+from kafka_compat.network.admission import UNLIMITED
 from kafka_compat.network.dispatch import Dispatcher
 from kafka_compat.network.server import Server
 from kafka_compat.replication.counts import Counts
@@ -145,7 +146,7 @@ class Broker:
         """Start with the listening sockets of the previous run, or bind new sockets if `sockets` is None."""
         config, membership = self.config, self.membership
         rates = Lazy(partial(_connection_rates, config))
-        server = self._server = Server(_limits(config), rates)
+        server = self._server = Server(limits(config), rates)
         if sockets is None:
             self._bind(server)
         else:
@@ -167,6 +168,8 @@ class Broker:
         services = self.services = BrokerServices(
             context, membership, coordinators, addresses, self._tasks, self._served, self._hooks.pushed
         )
+        if membership.quorum is not None:
+            services.quorum = membership.quorum.node
         calls = self.calls = Calls(
             services,
             middleware=self._hooks.middleware,
@@ -194,6 +197,8 @@ class Broker:
                 entrances.delegation_tokens = services.delegation_tokens
                 await entrances.open(context, self._tasks)
             await services.read_acls()
+            if membership.quorum is not None:
+                await membership.quorum.serve(context, services.authorizer)
             await quotas.load()
             report = log_directories.load(log_dirs, keep_gaps=stored.may_lack_topics)
             await membership.recover(report, may_lack_topics=stored.may_lack_topics)
@@ -361,6 +366,11 @@ class Broker:
             log.critical("Stopping the broker: every log directory is offline. Check the disks")
             self.on_fatal()
 
+    def stop_waiting(self) -> None:
+        """Let `start` fail instead of waiting for a leader of the metadata quorum."""
+        if self.membership.quorum is not None:
+            self.membership.quorum.stop_waiting()
+
     async def shut_down_controlled(self) -> None:
         """Move leadership to other brokers, unless the broker is standalone."""
         await self.membership.shut_down_controlled()
@@ -490,33 +500,12 @@ def _plaintext() -> BrokerSecurity:
     return NONE
 
 
-def _limits(config: BrokerConfig) -> Limits:
-    return Limits(
-        request_max_bytes=config.int("socket.request.max.bytes"),
-        idle_max_ms=config.int("connections.max.idle.ms"),
-        connections_max=config.int("max.connections"),
-        connections_per_ip_max=config.int("max.connections.per.ip"),
-        frame_deadline_ms=config.int("kafka.compat.frame.timeout.ms"),
-        send_buffer_bytes=config.int("socket.send.buffer.bytes"),
-        receive_buffer_bytes=config.int("socket.receive.buffer.bytes"),
-        connections_per_ip_overrides=config.connections_per_ip_overrides,
-        request_memory_bytes=bound(config.int("queued.max.request.bytes")),
-        answer_memory_bytes=bound(config.int("kafka.compat.queued.max.response.bytes")),
-        connections_per_listener=_by_listener(config, "max.connections"),
-        inter_broker_listener=config.inter_broker_listener,
-    )
-
-
-def _by_listener(config: BrokerConfig, name: str) -> dict[str, int]:
-    return {listener.name: config.for_listener(listener.name).int(name) for listener in config.listeners}
-
-
 def _limit_connections(config: BrokerConfig, server: Server, rates: Lazy[ConnectionRates]) -> None:
     name = "max.connection.creation.rate"
-    rate, by_listener = config.int(name), _by_listener(config, name)
-    if rates.made is not None or min(rate, *by_listener.values()) < UNLIMITED:
-        rates.get().limit(rate, by_listener)
-    server.set_limits(_limits(config))
+    rate, of_listeners = config.int(name), by_listener(config, name)
+    if rates.made is not None or min(rate, *of_listeners.values()) < UNLIMITED:
+        rates.get().limit(rate, of_listeners)
+    server.set_limits(limits(config))
 
 
 def _connection_rates(config: BrokerConfig) -> ConnectionRates:

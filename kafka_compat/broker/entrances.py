@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kafka_compat.cluster.broker_context import BrokerContext
+from kafka_compat.cluster.broker_context import BrokerContext, EntityChanges
 from kafka_compat.config import BrokerConfig, ConfigError, Listener
+from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.errors import StartupError
 from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.network.entrance import ListenerEntrance, SaslTerms, TlsTerms
 from kafka_compat.network.server import Server
 from kafka_compat.security.broker_security import BrokerSecurity
-from kafka_compat.security.broker_settings import broker_security
+from kafka_compat.security.broker_settings import Login, connection_security
 from kafka_compat.security.principal import Principal
 from kafka_compat.security.principal_mapping import NoMatchingRule, PrincipalMapper
 from kafka_compat.security.sasl.exchange import Exchange
@@ -39,9 +40,14 @@ if TYPE_CHECKING:
 class Entrances:
     """Security of the listeners that use TLS or SASL."""
 
-    def __init__(self, config: BrokerConfig, clock: Clock, server: Server) -> None:
-        """Configure the security of the server's listeners. Raises ConfigError if a setting is invalid."""
+    def __init__(
+        self, config: BrokerConfig, clock: Clock, server: Server, listeners: Sequence[Listener] | None = None
+    ) -> None:
+        """Configure the security of the server's listeners, by default those in config.listeners. Raises
+        ConfigError if a setting is invalid.
+        """
         self._config = config
+        own = config.inter_broker_listener if listeners is None else None
         self._settings_changed = asyncio.Event()
         self.tls: dict[str, ListenerTls] = {}
         """Maps the names of TLS listeners to their certificates."""
@@ -52,14 +58,13 @@ class Entrances:
         self._token_sources: list[TokenSource] = []
         self._key_sets: dict[KeySource, KeySet] = {}
         sources = Sources(self._credential, self._delegation_token, self._keys, clock.now_ms)
-        for listener in config.listeners:
+        for listener in config.listeners if listeners is None else listeners:
             settings = config.for_listener(listener.name)
             tls: TlsTerms | None = None
             sasl: SaslTerms | None = None
             if listener.security_protocol.endswith("SSL"):
-                certificates = ListenerTls(
-                    config, listener, between_brokers=listener.name == config.inter_broker_listener
-                )
+                # Nodes of a quorum use all controller listeners among themselves.
+                certificates = ListenerTls(config, listener, between_brokers=own in (None, listener.name))
                 self.tls[listener.name] = certificates
                 tls = TlsTerms(certificates.server, certificates.refusal, certificates.principal)
             if listener.security_protocol.startswith("SASL"):
@@ -74,6 +79,21 @@ class Entrances:
         """Load the users, fetch the issuers' keys and this broker's token, and subscribe to changes. Call
         this before the first client connects. Raises StartupError if the keys or the token are unavailable.
         """
+        await self.open_without_store(tasks)
+        await self.load_users(context.store, context.entity_changes)
+        context.dynamic_settings.broker_checks += [tls.check for tls in self.tls.values()]
+        context.dynamic_settings.file_checks += [tls.check_files for tls in self.tls.values()]
+        context.metadata.feed.subscribe(self._on_metadata)
+
+    async def load_users(self, store: MetadataStore, changes: EntityChanges) -> None:
+        """Load the users. Until this is called, no user with SCRAM credentials can log in."""
+        users = Users(store)
+        await users.load()
+        self._users = users
+        changes.listeners.append(users.changed)
+
+    async def open_without_store(self, tasks: Tasks) -> None:
+        """Fetch the issuers' keys and this broker's token. Raises StartupError if they are unavailable."""
         for source, keys in self._key_sets.items():
             of_keys = f"the keys that verify tokens from {source.place.url}"
             await _open(keys, of_keys, "sasl.oauthbearer.jwks.endpoint.url")
@@ -83,12 +103,6 @@ class Entrances:
             await _open(tokens, of_brokers, "sasl.oauthbearer.token.endpoint.url")
             tasks.spawn(f"fetching tokens from {tokens.url}", tokens.keep, restarts=True)
         tasks.spawn("checking for new certificates", self._keep_certificates, restarts=True)
-        users = self._users = Users(context.store)
-        await users.load()
-        context.entity_changes.listeners.append(users.changed)
-        context.dynamic_settings.broker_checks += [tls.check for tls in self.tls.values()]
-        context.dynamic_settings.file_checks += [tls.check_files for tls in self.tls.values()]
-        context.metadata.feed.subscribe(self._on_metadata)
 
     def _on_metadata(self, delta: MetadataDelta) -> None:
         if any(change.is_of_broker for change in delta.config_changes):
@@ -96,11 +110,19 @@ class Entrances:
 
     def broker_security(self) -> BrokerSecurity:
         """Return the security of inter-broker connections. Raises StartupError if a setting is invalid."""
-        certificates = self.tls.get(self._config.inter_broker_listener)
+        return self.security_of(Login.between_brokers(self._config))
+
+    def security_of(self, login: Login) -> BrokerSecurity:
+        """Return the security of connections to a listener. Raises StartupError if a setting is invalid."""
+        certificates = self.tls.get(login.listener_name)
         try:
-            return broker_security(
-                self._config, certificates.client if certificates else None, self._tokens, self._clock.now_ms
-            )
+            tls = certificates.client if certificates else None
+            if tls is None and login.security_protocol.endswith("SSL"):
+                # The listener is that of other nodes only.
+                there = Listener(login.listener_name, "", 0, login.security_protocol)
+                context = TlsContext(TlsSettings.of(self._config, there))
+                tls = lambda: context.client  # noqa: E731
+            return connection_security(self._config, login, tls, self._tokens, self._clock.now_ms)
         except ConfigError as error:
             raise StartupError(error.in_full) from error
 

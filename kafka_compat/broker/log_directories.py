@@ -60,7 +60,7 @@ def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
 
 
 def _check(stored: Mapping[str, str], paths: str, config: BrokerConfig) -> None:
-    if stored.get("version", "0") != "0":
+    if stored.get("version", "0") != "0" and config.quorum is None:
         raise StartupError(
             f"{paths} belong to a Kafka in KRaft mode (meta.properties has version={stored['version']}), "
             "whose directories this broker cannot open: choose other log.dirs"

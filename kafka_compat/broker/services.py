@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
     from kafka_compat.metadata.config_manager import ConfigManager
     from kafka_compat.protocol.api_keys import ApiKey
+    from kafka_compat.quorum.node import QuorumNode
     from kafka_compat.quotas.client_quota_manager import Enforcement
     from kafka_compat.quotas.client_quotas import ClientQuotas
     from kafka_compat.replication.fetch_session import FetchSessionCache
@@ -82,6 +83,9 @@ class BrokerServices:
         self.coordinators = coordinators
         self.quotas: Enforcement | None = None
         """The client quotas, or None if no quotas are stored."""
+        self.quorum: QuorumNode | None = None
+        """The node of the metadata quorum in this process, or None if the cluster has none."""
+        self.is_controller = False
         self._tasks = tasks
         self._pushed = pushed
 

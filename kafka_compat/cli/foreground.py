@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_compat.cli.http_services import HttpServices, hooks_of
 from kafka_compat.cli.log_output import tell, write
 from kafka_compat.cli.uncollected import uncollected
+from kafka_compat.errors import StoppedWaiting
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker
@@ -62,8 +63,13 @@ async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, han
     starting = asyncio.ensure_future(_start(broker))
     stopping = asyncio.ensure_future(stop.requested.wait())
     await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    if stop.requested.is_set():
+        broker.stop_waiting()
     # Even if a stop is requested, wait for startup to finish, because a partial startup is hard to undo.
-    await starting
+    try:
+        await starting
+    except StoppedWaiting:
+        return 1 if failed else 0
     if not stop.requested.is_set():
         on_ready()
         keeping = asyncio.ensure_future(keep_modules())
@@ -113,10 +119,14 @@ async def _shut_down_controlled(broker: Broker, stop: Stop) -> None:
 
 
 def new_broker(config: BrokerConfig, http: HttpServices | None = None, *, syncs: bool = True) -> Broker:
-    """Create a standalone broker or, with zookeeper.connect, a broker of a cluster. `syncs` is the parameter
-    of BrokerHooks.
+    """Create a standalone broker or, with zookeeper.connect or a metadata quorum, a broker of a cluster.
+    `syncs` is the parameter of BrokerHooks.
     """
     hooks = hooks_of(http, syncs=syncs)
+    if config.quorum is not None and not config.quorum.is_alone:
+        from kafka_compat.broker import quorum_broker
+
+        return quorum_broker(config, hooks)
     if not config.str("zookeeper.connect"):
         from kafka_compat.broker import standalone_broker
 

@@ -66,6 +66,7 @@ class BrokerClient:
         *,
         request_timeout_ms: int = 30_000,
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+        reconnect_backoff_max_ms: int = RECONNECT_BACKOFF_MAX_MS,
         security: BrokerSecurity = NONE,
     ) -> None:
         self.host = host
@@ -75,6 +76,7 @@ class BrokerClient:
         self._request_timeout_s = request_timeout_ms / 1000
         self._connect_timeout_s = connect_timeout_ms / 1000
         self._backoff_ms = 0
+        self._backoff_max_ms = reconnect_backoff_max_ms
         self._connecting = asyncio.Lock()
         self._link: _Link | None = None
         self._correlation_id = 0
@@ -158,7 +160,7 @@ class BrokerClient:
                 return self._link
             if self._backoff_ms:
                 await asyncio.sleep(self._backoff_ms / 1000)
-            self._backoff_ms = min(max(2 * self._backoff_ms, RECONNECT_BACKOFF_MS), RECONNECT_BACKOFF_MAX_MS)
+            self._backoff_ms = min(max(2 * self._backoff_ms, RECONNECT_BACKOFF_MS), self._backoff_max_ms)
             loop = asyncio.get_running_loop()
             try:
                 async with asyncio.timeout(self._connect_timeout_s):

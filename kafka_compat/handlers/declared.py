@@ -8,9 +8,11 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import kafka_compat.handlers
+import kafka_compat.handlers.controller
 from kafka_compat.api.handler import Declaration, Handler
 
 TABLE = Path(__file__).with_name("served.py")
@@ -27,11 +29,11 @@ from kafka_compat.protocol.api_keys import ApiKey
 '''
 
 
-def declarations() -> list[Declaration]:
-    """Import all handlers, and return their declarations, sorted by API key."""
+def declarations(package: ModuleType = kafka_compat.handlers) -> list[Declaration]:
+    """Import all handlers of a package, and return their declarations, sorted by API key."""
     found: Iterator[Any] = (
-        getattr(importlib.import_module(f"kafka_compat.handlers.{module.name}"), module.name, None)
-        for module in pkgutil.iter_modules(kafka_compat.handlers.__path__)
+        getattr(importlib.import_module(f"{package.__name__}.{module.name}"), module.name, None)
+        for module in pkgutil.iter_modules(package.__path__)
     )
     return sorted(item.declaration for item in found if isinstance(item, Handler))
 
@@ -39,16 +41,22 @@ def declarations() -> list[Declaration]:
 def table() -> str:
     """Return the content of `served.py`."""
     everything = declarations()
-    alone = "".join(_row(one) for one in everything if not (one.cluster or one.telemetry))
+    alone = "".join(_row(one) for one in everything if not (one.cluster or one.telemetry or one.quorum))
     cluster = "".join(_row(one) for one in everything if one.cluster)
     telemetry = "".join(_row(one) for one in everything if one.telemetry)
+    quorum = "".join(_row(one) for one in everything if one.quorum)
+    controller = "".join(map(_row, declarations(kafka_compat.handlers.controller)))
     return (
         f"{_HEAD}SERVED: dict[ApiKey, tuple[int, int]] = {{\n{alone}}}\n"
         '"""APIs of every broker."""\n\n'
         f"CLUSTER_SERVED: dict[ApiKey, tuple[int, int]] = {{\n    **SERVED,\n{cluster}}}\n"
         '"""APIs of a broker in a cluster, as in Apache Kafka with ZooKeeper."""\n\n'
         f"TELEMETRY_SERVED: dict[ApiKey, tuple[int, int]] = {{\n{telemetry}}}\n"
-        '"""Additional APIs of a broker that receives metrics of clients (KIP-714)."""\n'
+        '"""Additional APIs of a broker that receives metrics of clients (KIP-714)."""\n\n'
+        f"QUORUM_SERVED: dict[ApiKey, tuple[int, int]] = {{\n{quorum}}}\n"
+        '"""Additional APIs of a broker whose cluster has a metadata quorum."""\n\n'
+        f"CONTROLLER_SERVED: dict[ApiKey, tuple[int, int]] = {{\n{controller}}}\n"
+        '"""APIs of controller listeners."""\n'
     )
 
 

@@ -95,3 +95,24 @@ TELEMETRY_SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.PUSH_TELEMETRY: (0, 0),
 }
 """Additional APIs of a broker that receives metrics of clients (KIP-714)."""
+
+QUORUM_SERVED: dict[ApiKey, tuple[int, int]] = {
+    ApiKey.DESCRIBE_QUORUM: (0, 2),
+}
+"""Additional APIs of a broker whose cluster has a metadata quorum."""
+
+CONTROLLER_SERVED: dict[ApiKey, tuple[int, int]] = {
+    ApiKey.FETCH: (13, 18),
+    ApiKey.SASL_HANDSHAKE: (0, 1),
+    ApiKey.API_VERSIONS: (0, 5),
+    ApiKey.SASL_AUTHENTICATE: (0, 2),
+    ApiKey.VOTE: (0, 2),
+    ApiKey.BEGIN_QUORUM_EPOCH: (0, 1),
+    ApiKey.END_QUORUM_EPOCH: (0, 1),
+    ApiKey.DESCRIBE_QUORUM: (0, 2),
+    ApiKey.FETCH_SNAPSHOT: (0, 1),
+    ApiKey.DESCRIBE_CLUSTER: (0, 2),
+    ApiKey.UPDATE_RAFT_VOTER: (0, 0),
+    ApiKey.APPEND_METADATA_RECORDS: (0, 0),
+}
+"""APIs of controller listeners."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kafka_compat.config import BrokerConfig, ConfigError
 from kafka_compat.config.listener_config import ListenerConfig
@@ -17,28 +17,53 @@ from kafka_compat.security.scram_credential import MECHANISMS
 if TYPE_CHECKING:
     from kafka_compat.security.oauth.login import TokenEndpoint, TokenSource
 
-_MECHANISM: Final = "sasl.mechanism.inter.broker.protocol"
+_BETWEEN_BROKERS: Final = "sasl.mechanism.inter.broker.protocol"
+_TO_CONTROLLERS: Final = "sasl.mechanism.controller.protocol"
 
 
-def broker_security(
+class Login(NamedTuple):
+    """The listener of other brokers or controllers to which this process connects. `mechanism_setting` names
+    the setting with the SASL mechanism.
+    """
+
+    listener_name: str
+    security_protocol: str
+    mechanism_setting: str
+
+    @classmethod
+    def between_brokers(cls, config: BrokerConfig) -> Self:
+        """Return the listener for connections to other brokers."""
+        return cls(config.inter_broker_listener, config.inter_broker_security_protocol, _BETWEEN_BROKERS)
+
+    @classmethod
+    def to_controllers(cls, listener_name: str, security_protocol: str) -> Self:
+        """Return the listener for connections to the controllers of a quorum."""
+        return cls(listener_name, security_protocol, _TO_CONTROLLERS)
+
+
+def connection_security(
     config: BrokerConfig,
+    login: Login,
     tls: Callable[[], ssl.SSLContext] | None,
     tokens: Callable[[TokenEndpoint], TokenSource],
     now_ms: Callable[[], int],
 ) -> BrokerSecurity:
-    """Return the TLS and SASL configuration for connections to other brokers. `tls` returns the TLS context,
+    """Return the TLS and SASL configuration for connections to a listener. `tls` returns the TLS context,
     and `tokens` the token source for a token endpoint. Raises ConfigError if a setting is invalid.
     """
-    login = None
-    if config.inter_broker_security_protocol.startswith("SASL"):
-        login = _login(config.for_listener(config.inter_broker_listener), tokens, now_ms)
-    return BrokerSecurity(tls, login)
+    if not login.security_protocol.startswith("SASL"):
+        return BrokerSecurity(tls, None)
+    settings = config.for_listener(login.listener_name)
+    return BrokerSecurity(tls, _login(settings, login.mechanism_setting, tokens, now_ms))
 
 
 def _login(
-    settings: ListenerConfig, tokens: Callable[[TokenEndpoint], TokenSource], now_ms: Callable[[], int]
+    settings: ListenerConfig,
+    mechanism_setting: str,
+    tokens: Callable[[TokenEndpoint], TokenSource],
+    now_ms: Callable[[], int],
 ) -> SaslLogin:
-    mechanism = settings.str(_MECHANISM) or ""
+    mechanism = settings.str(mechanism_setting) or ""
     if mechanism == "OAUTHBEARER":
         from kafka_compat.security.oauth.settings import client_of
 
@@ -53,7 +78,7 @@ def _login(
     make = _client_of(mechanism)
     if make is None:
         raise ConfigError(
-            settings.named(_MECHANISM),
+            settings.named(mechanism_setting),
             mechanism,
             f"this broker cannot authenticate to other brokers with {mechanism}",
             f"expected PLAIN, OAUTHBEARER, GSSAPI, {' or '.join(MECHANISMS)}",

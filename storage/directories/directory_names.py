@@ -9,9 +9,13 @@ if TYPE_CHECKING:
     from kafka_compat.storage.directories.checkpoints import TopicPartition
 
 DELETE_SUFFIX = "-delete"
+METADATA_LOG = "__cluster_metadata-0"
+"""Name of the directory of a KRaft node's metadata log, which is not a partition of this broker."""
 STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 NAME_BYTES_MAX = 255
+METADATA_LOG = "__cluster_metadata-0"
+"""The directory of a quorum's metadata log, which belongs to no topic."""
 RETURNING = ".kafka-compat-restoring"
 """Marker file that exists while the logs are being restored to a saved state (see `saved_states`)."""
 
@@ -35,6 +39,8 @@ def partition_of(name: str) -> TopicPartition | None:
     """Return the partition whose log or future copy is in a directory with this name. Return None for other
     directories, and if the name of a future copy was truncated.
     """
+    if name == METADATA_LOG:
+        return None
     if is_future(name):
         return parse_name(name.rpartition(".")[0]) if len(name) < NAME_BYTES_MAX else None
     return parse_name(name)

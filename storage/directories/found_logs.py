@@ -10,6 +10,7 @@ from kafka_compat.storage.directories import checkpoints, log_summaries
 from kafka_compat.storage.directories.deletions import remove
 from kafka_compat.storage.directories.directory_names import (
     DELETE_SUFFIX,
+    METADATA_LOG,
     directory_name,
     is_future,
     partition_of,
@@ -77,7 +78,7 @@ def find_logs(
     for name in names:
         path = f"{directory.path}/{name}"
         key = partition_of(name)
-        if key is None:
+        if key is None or name == METADATA_LOG:
             continue
         config = configs.get(key[0])
         if config is None:

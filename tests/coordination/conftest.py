@@ -1,11 +1,13 @@
-"""Fixtures that run a test against each metadata store: embedded, remote over a socket, and on ZooKeeper."""
+"""Fixtures that run a test against each metadata store: embedded, remote over a socket, replicated,
+and on ZooKeeper.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.coordination.stores import EmbeddedStores, RemoteStores, Stores, ZooKeeperStores
+from tests.coordination.stores import EmbeddedStores, RemoteStores, ReplicatedStores, Stores, ZooKeeperStores
 from tests.support.servers import ZooKeeper
 
 
@@ -18,7 +20,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
     server.stop()
 
 
-@pytest.fixture(params=["embedded", "remote", "zookeeper"])
+@pytest.fixture(params=["embedded", "remote", "replicated", "zookeeper"])
 async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stores]:
     """Each kind of store. Tests that use this fixture define the common contract of all stores."""
     made: Stores
@@ -26,6 +28,8 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         made = EmbeddedStores(tmp_path)
     elif request.param == "remote":
         made = RemoteStores(tmp_path)
+    elif request.param == "replicated":
+        made = ReplicatedStores()
     else:
         made = ZooKeeperStores(request.getfixturevalue("zookeeper"))
     yield made

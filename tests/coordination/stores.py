@@ -8,12 +8,14 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Self
 
+from kafka_compat.coordination.replicated_store.records import CloseSession
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore, EmbeddedSession
 from kafka_compat.coordination.store.local_link import Link
 from kafka_compat.coordination.store.metadata_store import MetadataStore
 from kafka_compat.coordination.store.remote_store import RemoteSession, StoreClient
 from kafka_compat.coordination.store.store_server import StoreServer
 from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadataStore
+from tests.coordination.replicated_store.single_node import SingleNode
 from tests.support.servers import ZooKeeper
 
 SESSION_TIMEOUT_MS = 1000
@@ -106,6 +108,22 @@ class RemoteStores(Stores):
         for _, remote in self._remotes:
             await remote.close()
         await self._store.close()
+
+
+class ReplicatedStores(Stores):
+    """The replicated store of a quorum of one node."""
+
+    def __init__(self) -> None:
+        self.node = SingleNode()
+
+    async def connect(self) -> MetadataStore:
+        return await self.node.store.connect(SESSION_TIMEOUT_MS)
+
+    async def expire(self, session: MetadataStore) -> None:
+        self.node.take([CloseSession(session.session_id, "expired").framed()])
+
+    async def close(self) -> None:
+        self.node.store.close()
 
 
 class ZooKeeperStores(Stores):

@@ -32,6 +32,7 @@ PACKAGES = {
                 "transactions",
                 "upkeep",
                 "security",
+                "quorum",
                 "quotas",
                 "telemetry",
                 "config",

@@ -1,5 +1,5 @@
-"""The contract of the metadata stores: the embedded store, the remote store and ZooKeeper pass the same
-tests.
+"""The contract of the metadata stores: the embedded, remote and replicated stores and ZooKeeper pass the
+same tests.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from kafka_compat.coordination.store.metadata_store import (
     SetData,
     TransactionFailed,
 )
-from tests.coordination.stores import EmbeddedStores, RemoteStores, Stores, ZooKeeperStores
+from tests.coordination.stores import EmbeddedStores, RemoteStores, ReplicatedStores, Stores, ZooKeeperStores
 from tests.support.servers import ZooKeeper
 
 
@@ -371,16 +371,19 @@ def test_all_stores_return_the_same_results_for_random_transactions(
         every: list[Stores] = [
             EmbeddedStores(Path(directory)),
             RemoteStores(Path(directory) / "remote"),
+            ReplicatedStores(),
             ZooKeeperStores(zookeeper),
         ]
-        embedded, remote, real = [await stores.connect() for stores in every]
+        embedded, remote, replicated, real = [await stores.connect() for stores in every]
         for operations in transactions:
             expected = await outcome(real, operations)
             assert await outcome(embedded, operations) == expected, operations
             assert await outcome(remote, operations) == expected, operations
+            assert await outcome(replicated, operations) == expected, operations
         expected_contents = await contents(real)
         assert await contents(embedded) == expected_contents
         assert await contents(remote) == expected_contents
+        assert await contents(replicated) == expected_contents
         for stores in every:
             await stores.close()
 

@@ -1,0 +1,77 @@
+"""Timeouts of the sessions, as the leader of the quorum measures them. No I/O, no clock.
+
+Rules:
+- A session lives as long as its process fetches from the leader, or is the leader's process.
+- A new leader starts all timeouts from the beginning.
+- A fetch keeps alive only the sessions of the latest incarnation of its node, because it does not name its
+  incarnation. Sessions of an earlier process with another directory therefore expire.
+- Time during which this process did not run is not counted, because it could not hear the other nodes.
+"""
+
+from collections.abc import Iterable
+
+from kafka_compat.coordination.replicated_store.tree_machine import SessionEntry
+
+LOOK_EVERY_S = 0.25
+"""How often `expired` must be called."""
+_STEP_S_MAX = 2 * LOOK_EVERY_S
+"""A longer interval between two calls means that the process did not run."""
+
+
+class SessionTimeouts:
+    """The timeouts of one leader epoch. Times are in seconds on a monotonic clock."""
+
+    def __init__(self, incarnation: str, sessions: Iterable[SessionEntry], now_s: float) -> None:
+        """`incarnation` identifies this process."""
+        self._incarnation = incarnation
+        self._looked_s = now_s
+        self._run_s = 0.0
+        """Time that this process has run since the beginning."""
+        self._sessions = {session.session_id: (session, 0.0) for session in sessions}
+        self._heard: dict[int, float] = {}
+        self._ending: set[int] = set()
+        """Sessions whose end was returned by `expired`, and has been neither applied nor withdrawn."""
+
+    def opened(self, session: SessionEntry, now_s: float) -> None:
+        """Start the timeout of a session that was opened."""
+        self._sessions[session.session_id] = session, self._advance(now_s)
+
+    def ended(self, session_id: int) -> None:
+        """Forget a session that has ended."""
+        ended = self._sessions.pop(session_id, None)
+        self._ending.discard(session_id)
+        if ended is not None:
+            node_id = ended[0].opened.node_id
+            if all(session.opened.node_id != node_id for session, _ in self._sessions.values()):
+                self._heard.pop(node_id, None)
+
+    def heard(self, node_id: int, now_s: float) -> None:
+        """Record a fetch of a node."""
+        self._heard[node_id] = self._advance(now_s)
+
+    def withdraw(self, session_ids: Iterable[int]) -> None:
+        """Return these sessions again: the records that end them were not appended."""
+        self._ending.difference_update(session_ids)
+
+    def expired(self, now_s: float, latest: dict[int, list[str]]) -> list[int]:
+        """Return the sessions that have expired since the last call.
+
+        `latest` maps each node to its incarnations, the current one last.
+        """
+        run_s = self._advance(now_s)
+        found = []
+        for session_id, (session, since_s) in self._sessions.items():
+            _, node_id, _, incarnation, timeout_ms = session.opened
+            if incarnation == self._incarnation or session_id in self._ending:
+                continue
+            if latest[node_id][-1] == incarnation:
+                since_s = max(since_s, self._heard.get(node_id, 0.0))
+            if run_s - since_s >= timeout_ms / 1000:
+                found.append(session_id)
+        self._ending.update(found)
+        return found
+
+    def _advance(self, now_s: float) -> float:
+        self._run_s += min(max(now_s - self._looked_s, 0.0), _STEP_S_MAX)
+        self._looked_s = now_s
+        return self._run_s

@@ -1,0 +1,77 @@
+"""Metadata store of a cluster with a metadata quorum: the quorum's node in this process, and sessions with its
+store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kafka_compat.cluster.shared_store import SharedStore
+from kafka_compat.errors import StartupError
+
+if TYPE_CHECKING:
+    from kafka_compat.cluster.broker_context import BrokerContext, StoreConnection
+    from kafka_compat.config import BrokerConfig
+    from kafka_compat.coordination.store.metadata_store import MetadataStore
+    from kafka_compat.quorum.node import QuorumNode
+    from kafka_compat.security.authorizer import Authorizer
+    from kafka_compat.storage.clock import Clock
+
+
+_LEAVE_S: Final = 1.0
+"""Maximum time in seconds that a stopping broker waits for the end of its session."""
+
+
+class QuorumParticipant(Protocol):
+    """The node of the quorum in this process, with its listeners and its store."""
+
+    node: QuorumNode
+    """The node. Set by `start`."""
+
+    async def start(self) -> None:
+        """Start the node and its listeners. Raises StartupError."""
+
+    async def connect(self) -> MetadataStore:
+        """Open a session with the store, as soon as the quorum has a leader. Raises StartupError after
+        `stop_waiting`.
+        """
+
+    def stop_waiting(self) -> None:
+        """Let `connect` fail instead of waiting for a leader."""
+
+    async def serve(self, context: BrokerContext, authorizer: Authorizer | None) -> None:
+        """Use the users and the ACLs of the cluster for the controller listeners."""
+
+    async def stop(self) -> None:
+        """Stop the node and its listeners."""
+
+
+class QuorumStore(SharedStore):
+    """The shared store of a cluster with a metadata quorum. It runs the node of this process."""
+
+    def __init__(self, participant: QuorumParticipant) -> None:
+        super().__init__(participant.connect)
+        self.participant = participant
+
+    async def open(
+        self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
+    ) -> StoreConnection:
+        await self.participant.start()
+        cluster_id = self.participant.node.local.cluster_id
+        if stored_cluster_id not in (None, cluster_id):
+            raise StartupError(
+                f"{directory} belongs to cluster {stored_cluster_id}, but the metadata log to cluster "
+                f"{cluster_id}: choose other log.dirs or another metadata.log.dir"
+            )
+        return await super().open(config, clock, directory, cluster_id)
+
+    async def leave(self) -> None:
+        # Without a majority, the end of the session cannot be committed; the next process ends it.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LEAVE_S):
+                await super().leave()
+
+    async def close(self) -> None:
+        await self.participant.stop()

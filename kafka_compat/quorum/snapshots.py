@@ -1,0 +1,147 @@
+"""Snapshots of the store: when they are taken, and which records and older snapshots they replace.
+
+Rules
+1. A snapshot is taken when metadata.log.max.record.bytes.between.snapshots of records have been applied since
+   the last one, or when the last one is older than metadata.log.max.snapshot.interval.ms and records followed.
+2. A snapshot is written in the background, part by part. It is durable before the machine learns of it.
+3. The log begins at the latest snapshot once records and snapshots exceed metadata.max.retention.bytes. Older
+   snapshots are then deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafka_compat.coordination.raft import events
+
+if TYPE_CHECKING:
+    from kafka_compat.coordination.replicated_store.metadata_log import LogApplication
+    from kafka_compat.quorum.checkpoints import Checkpoints
+    from kafka_compat.quorum.committed_records import CommittedRecords
+    from kafka_compat.quorum.metadata_log import MetadataLog
+    from kafka_compat.storage.directories.directory_worker import Worker
+
+log = logging.getLogger(__name__)
+
+_CHECK_S_MAX: Final = 60.0
+_TURN_S: Final = 0.004
+
+
+class SnapshotSettings(NamedTuple):
+    """The settings of rules 1 and 3. `interval_ms` 0: the age of a snapshot does not matter. A negative
+    `retention_bytes` means no limit.
+    """
+
+    record_bytes: int
+    interval_ms: int
+    retention_bytes: int
+
+
+class Snapshots:
+    """The snapshots that this node takes."""
+
+    def __init__(
+        self,
+        metadata_log: MetadataLog,
+        checkpoints: Checkpoints,
+        application: LogApplication,
+        records: CommittedRecords,
+        worker: Worker,
+        handle: Callable[[events.Event], None],
+        failed: Callable[[Exception], None],
+        settings: SnapshotSettings,
+    ) -> None:
+        self._log = metadata_log
+        self._checkpoints = checkpoints
+        self._application = application
+        self._records = records
+        self._worker = worker
+        self._handle = handle
+        self._failed = failed
+        self._record_bytes = settings.record_bytes
+        self._interval_s = settings.interval_ms / 1000
+        self._retention_bytes = settings.retention_bytes
+        self._loop = asyncio.get_running_loop()
+        self._last_s = self._loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        self._taking: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to check the age of the last snapshot."""
+        if self._interval_s > 0:
+            self._timer = self._loop.call_later(min(self._interval_s, _CHECK_S_MAX), self._check_age)
+
+    def _check_age(self) -> None:
+        self._timer = self._loop.call_later(min(self._interval_s, _CHECK_S_MAX), self._check_age)
+        if self._records.bytes_since_snapshot and self._loop.time() - self._last_s >= self._interval_s:
+            self.take()
+
+    def applied(self) -> None:
+        """Take a snapshot if enough records have been applied."""
+        if self._records.bytes_since_snapshot >= self._record_bytes:
+            self.take()
+
+    def take(self) -> None:
+        """Take a snapshot in the background, unless one is being taken or the store has stopped."""
+        if self._taking is None and self._records.is_idle and self._application.failure is None:
+            self._taking = self._loop.create_task(self._take())
+
+    async def _take(self) -> None:
+        try:
+            snapshot = self._records.applied
+            self._records.bytes_since_snapshot = 0
+            self._last_s = self._loop.time()
+            framed = self._application.snapshot()
+            try:
+                with self._checkpoints.write(snapshot) as writing:
+                    turn_ends_s = self._loop.time() + _TURN_S
+                    for record in framed:
+                        writing.add(record)
+                        if self._loop.time() > turn_ends_s:
+                            await asyncio.sleep(0)
+                            turn_ends_s = self._loop.time() + _TURN_S
+                    await self._in_worker(writing.complete)
+            finally:
+                close = getattr(framed, "close", None)
+                if close is not None:
+                    close()
+            log.info("Took snapshot %d-%d of the metadata", *snapshot)
+            self._handle(events.SnapshotTaken(snapshot))
+            await self._clean()
+        except Exception as error:
+            self._failed(error)
+        finally:
+            self._taking = None
+
+    async def _clean(self) -> None:
+        latest = self._checkpoints.latest
+        if latest is None or 0 <= self._retention_bytes < self._log.size_bytes:
+            if latest is not None and latest.offset > self._log.start_offset:
+                self._log.move_start(latest.offset)
+                self._handle(events.LogStartMoved(latest.offset))
+        await self._in_worker(self._checkpoints.delete_old)
+
+    async def _in_worker(self, job: Callable[[], None]) -> None:
+        done: asyncio.Future[None] = self._loop.create_future()
+
+        def ended(error: Exception | None) -> None:
+            if done.done():
+                return
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
+
+        self._worker.submit(job, ended)
+        await done
+
+    async def close(self) -> None:
+        """Take no more snapshots."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._taking is not None:
+            self._taking.cancel()
+            await asyncio.wait([self._taking])

@@ -1,0 +1,82 @@
+"""Frames of metadata records, and control records."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from kafka_compat.coordination.raft.values import ReplicaKey, Voter
+from kafka_compat.protocol.messages import quorum_records
+from kafka_compat.quorum.control_records import (
+    control_batch,
+    control_messages,
+    leader_change_batch,
+    voters_in,
+    voters_record,
+)
+from kafka_compat.quorum.record_frames import frame, unframe
+from kafka_compat.storage.errors import CorruptRecord, InvalidRecord
+from kafka_compat.storage.records.batch import read_header
+from kafka_compat.storage.records.records import Record, build_batch, iter_records
+
+
+@pytest.mark.parametrize("record_type", [0, 1, 127, 128, 1000, 2**31 - 1])
+@pytest.mark.parametrize("version", [0, 1, 300])
+def test_a_frame_is_split_into_its_parts(record_type: int, version: int) -> None:
+    assert unframe(frame(record_type, version, b"payload")) == (record_type, version, b"payload")
+
+
+def test_frames_have_kafkas_layout() -> None:
+    # As Kafka writes a NoOp record: frame version 1, type 20, version 0, no tagged fields.
+    assert frame(20, 0, b"\0") == b"\x01\x14\x00\x00"
+    assert frame(1000, 0, b"")[:3] == b"\x01\xe8\x07"
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b"\x01", b"\x01\x80", b"\x02\x00\x00", b"\x01\xff\xff\xff\xff\xff\x01"]
+)
+def test_invalid_frames_are_rejected(value: bytes) -> None:
+    with pytest.raises(InvalidRecord):
+        unframe(value)
+
+
+def test_directory_ids_need_version_1_of_leader_changes() -> None:
+    directory = UUID(int=1 << 100)
+    for voters, version in [
+        ((ReplicaKey(1), ReplicaKey(2)), 0),
+        ((ReplicaKey(1, directory), ReplicaKey(2, directory)), 1),
+    ]:
+        batch = leader_change_batch(1, voters, voters[:1], base_offset=5, epoch=7, timestamp_ms=9)
+        header = read_header(batch)
+        assert (header.base_offset, header.partition_leader_epoch, header.is_control) == (5, 7, True)
+        (message,) = control_messages(header, batch)
+        assert (message.version, message.leader_id) == (version, 1)
+        assert [voter.voter_directory_id for voter in message.voters] == [key.directory_id for key in voters]
+        assert len(message.granting_voters) == 1
+        (record,) = iter_records(batch)
+        assert (record.timestamp, record.key) == (9, b"\0\0\0\x02")
+
+
+def test_voters_are_read_from_control_batches_only() -> None:
+    voters = {4: Voter(ReplicaKey(4, UUID(int=1 << 99)), {"CONTROLLER": ("host", 9093)})}
+    messages = [quorum_records.KRaftVersionRecord(kraft_version=1), voters_record(voters)]
+    batch = control_batch(messages, base_offset=0, epoch=1, timestamp_ms=0)
+    assert voters_in(read_header(batch), batch) == voters
+    other = control_batch(messages[:1], base_offset=0, epoch=1, timestamp_ms=0)
+    assert voters_in(read_header(other), other) is None
+    data = build_batch([Record(key=b"\0\0\0\6", value=b"no control record")])
+    assert voters_in(read_header(data), data) is None
+
+
+def test_a_malformed_control_record_is_reported_as_corrupt() -> None:
+    for key, value in [
+        (b"\0\0", b""),
+        (b"\0\0\0\6", b""),
+        (b"\0\0\0\6", b"\0\0\x05"),
+        (b"\0\0\0\6", b"\0\7"),
+    ]:
+        batch = build_batch([Record(key=key, value=value)], control=True)
+        with pytest.raises(Exception) as raised:
+            voters_in(read_header(batch), batch)
+        assert isinstance(raised.value, CorruptRecord), raised
