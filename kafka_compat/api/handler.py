@@ -112,7 +112,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 class Declaration(NamedTuple):
     """A handler's declaration: its API, and the first and last version. `cluster` limits the API to brokers
-    in a cluster, `telemetry` to brokers that accept client metrics, and `quorum` to nodes of a metadata quorum.
+    in a cluster, `telemetry` to brokers that accept client metrics, and `quorum` to nodes of a quorum.
     """
 
     api_key: ApiKey

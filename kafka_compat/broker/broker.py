@@ -20,8 +20,8 @@ from kafka_compat.api.calls import Calls
 from kafka_compat.api.slow_requests import SlowRequests
 from kafka_compat.broker import log_directories
 from kafka_compat.broker.addresses import Addresses
-from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.broker.connection_limits import by_listener, limits
+from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
 from kafka_compat.broker.quotas_in_force import QuotasInForce
 from kafka_compat.broker.services import BrokerServices

@@ -35,5 +35,3 @@ def by_listener(
     """Return a setting's value for each listener, by default for those in config.listeners."""
     chosen = config.listeners if listeners is None else listeners
     return {listener.name: config.for_listener(listener.name).int(name) for listener in chosen}
-
-

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kafka_compat.cluster.broker_context import BrokerContext
     from kafka_compat.config import BrokerConfig
     from kafka_compat.config.quorum import QuorumConfig
+    from kafka_compat.coordination.replicated_store.metadata_log import LogApplication
     from kafka_compat.coordination.store.metadata_store import MetadataStore
     from kafka_compat.quorum.node import QuorumNode
     from kafka_compat.quorum.requests import Endpoints
@@ -73,6 +74,12 @@ class QuorumProcess:
         self.on_fatal()
 
     @property
+    def store(self) -> ReplicatedStore:
+        """The store of this process, after `start`."""
+        assert self._store is not None
+        return self._store
+
+    @property
     def listener(self) -> ControllerListener | None:
         """The controller listeners, or None if this process is not a controller."""
         return self._listener
@@ -87,7 +94,7 @@ class QuorumProcess:
         node.on_fatal = self._fail
         self._is_running = True
         security = await self._security()
-        store = self._store = ReplicatedStore(node, self._clock.now_ms)
+        application = self._new_application(node)
         peers = Peers(
             node.local,
             quorum.bootstrap_servers,
@@ -96,9 +103,13 @@ class QuorumProcess:
             lambda: security,
             node.handle,
         )
-        node.start(peers, store)
+        node.start(peers, application)
         if self._listener is not None:
             await self._listener.start(node, self._first_authorizer())
+
+    def _new_application(self, node: QuorumNode) -> LogApplication:
+        store = self._store = ReplicatedStore(node, self._clock.now_ms)
+        return store
 
     def _open_node(self) -> QuorumNode:
         quorum, files = self._quorum, self._filesystem
@@ -130,7 +141,7 @@ class QuorumProcess:
             raise StartupError(f"cannot use {directory} for the metadata log: {reason}") from error
 
     def _lock(self) -> None:
-        """Lock the directory of the metadata log, unless the broker has locked it with its log directories."""
+        """Lock the directory of the metadata log, unless it is one of the broker's log directories."""
         quorum = self._quorum
         if not (quorum.is_broker and quorum.metadata_log_dir in self._config.log_dirs):
             self._claim = DirectoryClaim(quorum.metadata_log_dir, self._filesystem)
@@ -165,7 +176,10 @@ class QuorumProcess:
             from kafka_compat.broker.connection_limits import limits
 
             entrances = Entrances(
-                self._config, self._clock, Server(limits(self._config, ()), None), ()  # type: ignore[arg-type]
+                self._config,
+                self._clock,
+                Server(limits(self._config, ()), None),
+                (),  # type: ignore[arg-type]
             )
         security = entrances.security_of(Login.to_controllers(quorum.listener_name, quorum.security_protocol))
         await entrances.open_without_store(self._tasks)
@@ -210,12 +224,16 @@ class QuorumProcess:
         if machine.leader_id == NO_NODE:
             voters = ", ".join(map(str, sorted(machine.voters))) or "unknown"
             log.warning(
-                "Waiting for a leader of the metadata quorum: a majority of the voters (%s) must run and reach "
-                "each other. Check controller.quorum.voters, and the other nodes' logs",
+                "Waiting for a leader of the metadata quorum: a majority of the voters (%s) must run and "
+                "reach each other. Check controller.quorum.voters, and the other nodes' logs",
                 voters,
             )
         else:
             log.warning("Waiting for a session from node %d, the leader of the quorum", machine.leader_id)
+
+    def has_leader(self) -> bool:
+        """Return whether this node knows a leader of the quorum."""
+        return self.node.machine.leader_id != NO_NODE
 
     def stop_waiting(self) -> None:
         """Let `connect` fail instead of waiting for a leader."""
@@ -228,6 +246,16 @@ class QuorumProcess:
         self._listener.set_authorizer(authorizer)
         if self._listener.entrances is not None:
             await self._listener.entrances.load_users(context.store, context.entity_changes)
+
+    def follow_security(self) -> None:
+        """Read the users and ACLs from the store in the background. Only for a process without a broker."""
+        assert self._listener is not None
+        if self._config.authorizer is None and self._listener.entrances is None:
+            return
+        from kafka_compat.broker.controller_security import ControllerSecurity
+
+        security = ControllerSecurity(self._config, self._clock, self._listener, self.connect)
+        self._tasks.spawn("reading users and ACLs", security.follow, restarts=True)
 
     async def stop(self) -> None:
         """Stop the node and its listeners. Repeated calls have no effect."""
@@ -254,5 +282,3 @@ def implied_cluster_id(quorum: QuorumConfig) -> str:
     named = named or sorted(f"{host}:{port}" for host, port in quorum.bootstrap_servers)
     digest = hashlib.sha256(",".join(named).encode()).digest()
     return base64.urlsafe_b64encode(digest[:16]).decode().rstrip("=")
-
-

@@ -12,6 +12,7 @@ from kafka_compat.errors import StartupError
 
 if TYPE_CHECKING:
     from kafka_compat.broker import Broker, BrokerHooks
+    from kafka_compat.broker.quorum_process import QuorumProcess
     from kafka_compat.cluster.shared_store import ConnectStore
     from kafka_compat.config import BrokerConfig
     from kafka_compat.control.hooks import ControlHooks
@@ -184,6 +185,14 @@ class HttpServices:
         else:
             disabled["/ui"] = f"The web console is disabled: set {_PAGE}=true"
         self._tasks.append(asyncio.ensure_future(listener.serve(routes, disabled)))
+
+    def serve_controller(self, process: QuorumProcess) -> None:
+        """Start serving the health checks of a process that is only a controller."""
+        if self._listener is not None:
+            from kafka_compat.metrics.controller_health import ControllerHealth
+
+            routes = ControllerHealth(process).routes()
+            self._tasks.append(asyncio.ensure_future(self._listener.serve(routes, {})))
 
     async def close(self) -> None:
         """Stop serving and pushing."""

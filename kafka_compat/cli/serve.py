@@ -223,6 +223,10 @@ async def _serve(args: argparse.Namespace, config: BrokerConfig, *, keeps_data: 
     http = None
     try:
         http = http_services(config)
+        if config.quorum is not None and not config.quorum.is_broker:
+            from kafka_compat.cli.controller import serve_controller
+
+            return await serve_controller(args, config, stop, http)
         with uncollected():
             broker = foreground.new_broker(config, http, syncs=not args.ephemeral)
         broker.keeps_data = keeps_data

@@ -132,6 +132,8 @@ class Membership:
             peering = self._peering = Peering(
                 context, self._source.connect, self.service, tasks, malformed, self._settings_changed
             )
+            if self.quorum is not None:
+                peering.can_store_change = self.quorum.has_leader
         self.replicas = ReplicaManager(
             metadata.local_id,
             context.log_dirs,

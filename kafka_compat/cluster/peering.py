@@ -153,6 +153,8 @@ class Peering:
         self.remote_producer = Lazy(self._make_remote_producer)
         self._fetchers: ReplicaFetchers
         self._handed_over = False
+        self.can_store_change: Callable[[], bool] = lambda: True
+        """Function that returns whether the metadata store can be written, as far as this broker knows."""
 
     @property
     def broker_epoch(self) -> int:
@@ -292,6 +294,9 @@ class Peering:
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         for attempt in range(config.int("controlled.shutdown.max.retries")):
+            if not self.can_store_change():
+                log.warning("Controlled shutdown failed: the metadata quorum has no leader")
+                return
             if attempt:
                 await asyncio.sleep(config.int("controlled.shutdown.retry.backoff.ms") / 1000)
             response = await self._request_shutdown()

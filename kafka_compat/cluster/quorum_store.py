@@ -1,6 +1,4 @@
-"""Metadata store of a cluster with a metadata quorum: the quorum's node in this process, and sessions with its
-store.
-"""
+"""Metadata store of a cluster with a metadata quorum: the quorum's node in this process, and its sessions."""
 
 from __future__ import annotations
 
@@ -37,6 +35,9 @@ class QuorumParticipant(Protocol):
         """Open a session with the store, as soon as the quorum has a leader. Raises StartupError after
         `stop_waiting`.
         """
+
+    def has_leader(self) -> bool:
+        """Return whether this node knows a leader of the quorum."""
 
     def stop_waiting(self) -> None:
         """Let `connect` fail instead of waiting for a leader."""

@@ -46,7 +46,12 @@ class Appends:
     """The records that are not in a log yet."""
 
     def __init__(
-        self, node_id: int, cluster_id: str, machine: RaftMachine, peers: Peers, propose: Callable[[Proposed], None]
+        self,
+        node_id: int,
+        cluster_id: str,
+        machine: RaftMachine,
+        peers: Peers,
+        propose: Callable[[Proposed], None],
     ) -> None:
         self._node_id = node_id
         self._cluster_id = cluster_id

@@ -35,6 +35,7 @@ from kafka_compat.storage.directories.disk import Disk
 from kafka_compat.storage.errors import CorruptFile, CorruptRecord
 from kafka_compat.storage.filesystem import RealFilesystem
 from kafka_compat.storage.log.loader import LogLoader
+from kafka_compat.storage.log.log_files import LEADER_EPOCH_CHECKPOINT
 from kafka_compat.storage.records.batch import read_header
 from kafka_compat.storage.records.records import Record, build_batch
 from kafka_compat.storage.segments.open_segments import OpenSegments
@@ -108,6 +109,9 @@ class MetadataLog:
         key = (TOPIC, 0)
         claim_metadata_log(log_directory, files)
         checkpoints = Checkpoints(directory, clock.now_ms, files)
+        # All batches are read, so the epochs are those of the batches. After a crash, the file may contain
+        # epochs of batches that were truncated.
+        files.unlink(f"{directory}/{LEADER_EPOCH_CHECKPOINT}")
         loaded = loader.load(disk, directory, key, config, recovery_point=0, log_start_offset=0, clean=False)
         opened = loaded.log
         if loaded.truncated_bytes:

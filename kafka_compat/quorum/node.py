@@ -312,8 +312,8 @@ class QuorumNode:
     # --- requests of other nodes
 
     def ask(self, make: Callable[[int], events.Event], respond: Callable[[Any], Any]) -> Deferred:
-        """Pass a request to the machine. `make` returns its event for a request ID, and `respond` the response
-        for the machine's answer.
+        """Pass a request to the machine. `make` returns its event for a request ID, and `respond` the
+        response for the machine's answer.
         """
         request_id = next(self._ids)
         deferred = Deferred()

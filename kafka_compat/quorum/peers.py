@@ -1,4 +1,4 @@
-"""Requests of a node to the other nodes of the quorum: addresses, connections, and the events of responses."""
+"""Requests of a node to the other nodes of the quorum: addresses, connections, and events of responses."""
 
 from __future__ import annotations
 

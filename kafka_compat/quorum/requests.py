@@ -110,9 +110,7 @@ def end_request(local: Local, sent: effects.SendEndQuorumEpoch) -> end.EndQuorum
 
 
 def _leader_endpoints(endpoints: Endpoints) -> list[begin.LeaderEndpoint]:
-    return [
-        begin.LeaderEndpoint(name=name, host=host, port=port) for name, (host, port) in endpoints.items()
-    ]
+    return [begin.LeaderEndpoint(name=name, host=host, port=port) for name, (host, port) in endpoints.items()]
 
 
 def fetch_request(local: Local, sent: effects.SendFetch) -> fetch.FetchRequest:
@@ -251,5 +249,3 @@ def raft_error(code: int) -> RaftError:
 def error_code(error: RaftError) -> ErrorCode:
     """Return Kafka's code of one of Raft's errors."""
     return ErrorCode[error.name]
-
-

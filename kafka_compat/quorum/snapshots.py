@@ -1,8 +1,9 @@
 """Snapshots of the store: when they are taken, and which records and older snapshots they replace.
 
 Rules
-1. A snapshot is taken when metadata.log.max.record.bytes.between.snapshots of records have been applied since
-   the last one, or when the last one is older than metadata.log.max.snapshot.interval.ms and records followed.
+1. A snapshot is taken when metadata.log.max.record.bytes.between.snapshots of records have been applied
+   since the last one, or when the last one is older than metadata.log.max.snapshot.interval.ms and records
+   followed.
 2. A snapshot is written in the background, part by part. It is durable before the machine learns of it.
 3. The log begins at the latest snapshot once records and snapshots exceed metadata.max.retention.bytes. Older
    snapshots are then deleted.
@@ -118,11 +119,14 @@ class Snapshots:
 
     async def _clean(self) -> None:
         latest = self._checkpoints.latest
-        if latest is None or 0 <= self._retention_bytes < self._log.size_bytes:
-            if latest is not None and latest.offset > self._log.start_offset:
-                self._log.move_start(latest.offset)
-                self._handle(events.LogStartMoved(latest.offset))
-        await self._in_worker(self._checkpoints.delete_old)
+        is_full = 0 <= self._retention_bytes < self._log.size_bytes
+        if is_full and latest is not None and latest.offset > self._log.start_offset:
+            self._log.move_start(latest.offset)
+            self._handle(events.LogStartMoved(latest.offset))
+            await self._in_worker(self._log.delete_files)
+        if latest is not None and self._log.start_offset in (0, latest.offset):
+            # The log does not begin at an older snapshot, so no follower needs one.
+            await self._in_worker(self._checkpoints.delete_old)
 
     async def _in_worker(self, job: Callable[[], None]) -> None:
         done: asyncio.Future[None] = self._loop.create_future()

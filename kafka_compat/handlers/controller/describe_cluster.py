@@ -1,4 +1,4 @@
-"""DescribeCluster (API key 60) on a controller listener: return the controllers and the active one (KIP-919)."""
+"""DescribeCluster (API key 60) on a controller listener: return the controllers (KIP-919)."""
 
 from typing import Final
 

@@ -35,9 +35,7 @@ def end_quorum_epoch(ctx: RequestContext, request: EndQuorumEpochRequest) -> Def
         successors = tuple(ReplicaKey(node_id) for node_id in partition.preferred_successors)
 
     def asked(request_id: int) -> EndQuorumEpochRequested:
-        return EndQuorumEpochRequested(
-            request_id, partition.leader_epoch, partition.leader_id, successors
-        )
+        return EndQuorumEpochRequested(request_id, partition.leader_epoch, partition.leader_id, successors)
 
     def response(answer: AnswerEpoch) -> EndQuorumEpochResponse:
         result = ResponsePartitionData(

@@ -16,7 +16,6 @@ from kafka_compat.protocol.messages.fetch_snapshot import (
     LeaderIdAndEpoch,
     ResponsePartitionSnapshot,
     ResponseTopicSnapshot,
-    SnapshotId,
 )
 from kafka_compat.quorum.checkpoints import PositionOutOfRange
 from kafka_compat.quorum.requests import PARTITION, TOPIC, error_code

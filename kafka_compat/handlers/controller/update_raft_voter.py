@@ -1,5 +1,5 @@
-"""UpdateRaftVoter (API key 82): a voter reports its addresses (KIP-853). Kafka's voters repeat the request until
-the response names the leader, also if the voters are static.
+"""UpdateRaftVoter (API key 82): a voter reports its addresses (KIP-853). Kafka's voters repeat the request
+until the response names the leader, also if the voters are static.
 """
 
 from typing import Final
