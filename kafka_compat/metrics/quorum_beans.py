@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafka_compat.metrics.beans import Beans
+from kafka_compat.metrics.dialects import Dialect
+from kafka_compat.metrics.family import Family
 
 if TYPE_CHECKING:
     from kafka_compat.metrics.cluster_view import ClusterView
     from kafka_compat.quorum.status import QuorumStatus
-
-_UNKNOWN_VALUE: Final = float("nan")
 
 
 def quorum(view: ClusterView, beans: Beans) -> None:
@@ -28,6 +28,13 @@ def raft(node: QuorumStatus, beans: Beans) -> None:
     for attribute, value in _values(node):
         beans.raft(attribute, value)
     beans.attribute("broker-metadata-metrics", "last-applied-record-offset", state.applied_offset)
+
+
+def of_controller(node: QuorumStatus, dialect: Dialect) -> list[Family]:
+    """Return the metrics of a process that is only a controller."""
+    beans = Beans(dialect)
+    raft(node, beans)
+    return beans.families()
 
 
 def _values(node: QuorumStatus) -> Iterator[tuple[str, float]]:
@@ -47,6 +54,7 @@ def _values(node: QuorumStatus) -> Iterator[tuple[str, float]]:
     yield "append-records-rate", statistics.appended_records.per_second(now_ms)
     yield "fetch-records-rate", statistics.fetched_records.per_second(now_ms)
     for name, latency in (("commit", statistics.commits), ("election", statistics.elections)):
-        average_ms, max_ms = latency.average_ms(now_ms), latency.max_ms(now_ms)
-        yield f"{name}-latency-avg", _UNKNOWN_VALUE if average_ms is None else average_ms
-        yield f"{name}-latency-max", _UNKNOWN_VALUE if max_ms is None else max_ms
+        for kind, value_ms in (("avg", latency.average_ms(now_ms)), ("max", latency.max_ms(now_ms))):
+            # Kafka reports NaN if there are no values.
+            if value_ms is not None:
+                yield f"{name}-latency-{kind}", value_ms
