@@ -23,7 +23,7 @@ from kafka_compat.protocol.messages.describe_quorum import (
     ResponseTopicData,
 )
 from kafka_compat.quorum.node import QuorumNode
-from kafka_compat.quorum.peer_connections import NotSupported
+from kafka_compat.quorum.peer_connections import Lane, NotSupported
 from kafka_compat.quorum.requests import PARTITION, TOPIC
 from kafka_compat.security.authorizer import Operation
 
@@ -40,7 +40,7 @@ def describe_quorum(
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     found = node.machine.describe(node.now_ms())
     if found is None and not ctx.services.is_controller:
-        return _of_leader(node, request)
+        return response_of_leader(ctx, ApiKey.DESCRIBE_QUORUM, request)
     topics = []
     for topic in request.topics:
         partitions = [
@@ -104,12 +104,13 @@ def _time(time_ms: int, offset_ms: int) -> int:
     return _UNKNOWN if time_ms < 0 else time_ms + offset_ms
 
 
-async def _of_leader(node: QuorumNode, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """Return the response of the quorum's leader."""
-    leader_id = node.machine.leader_id
+async def response_of_leader(ctx: RequestContext, api_key: ApiKey, request: Any) -> Any:
+    """Send a client's request to the quorum's leader, and return the response. Raises KafkaError."""
+    node = ctx.services.quorum
+    if node is None:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     try:
-        response: DescribeQuorumResponse = await node.peers.ask(leader_id, ApiKey.DESCRIBE_QUORUM, request)
+        return await node.peers.ask(node.machine.leader_id, api_key, request, Lane.FORWARDED)
     except (ConnectionError, MalformedRequest, NotSupported) as error:
         problem = f"The leader of the metadata quorum did not respond: {error}"
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, problem) from error
-    return response

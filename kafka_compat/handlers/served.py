@@ -98,6 +98,8 @@ TELEMETRY_SERVED: dict[ApiKey, tuple[int, int]] = {
 
 QUORUM_SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_QUORUM: (0, 2),
+    ApiKey.ADD_RAFT_VOTER: (0, 1),
+    ApiKey.REMOVE_RAFT_VOTER: (0, 0),
 }
 """Additional APIs of a broker whose cluster has a metadata quorum."""
 
@@ -112,6 +114,8 @@ CONTROLLER_SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_QUORUM: (0, 2),
     ApiKey.FETCH_SNAPSHOT: (0, 1),
     ApiKey.DESCRIBE_CLUSTER: (0, 2),
+    ApiKey.ADD_RAFT_VOTER: (0, 1),
+    ApiKey.REMOVE_RAFT_VOTER: (0, 0),
     ApiKey.UPDATE_RAFT_VOTER: (0, 0),
     ApiKey.APPEND_METADATA_RECORDS: (0, 0),
 }

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from kafka_compat.coordination.raft.values import OffsetAndEpoch, VoterSet
+from kafka_compat.protocol.messages.quorum_records import KRaftVersionRecord
 from kafka_compat.quorum.batches import CommittedBatch, FetchedBatches, committed_batch, read_fetched
 from kafka_compat.quorum.checkpoints import Checkpoints
 from kafka_compat.quorum.control_records import (
@@ -236,9 +237,10 @@ class MetadataLog:
 
     def append_voters(self, effect: AppendVoters) -> None:
         """Append a set of voters."""
+        version = [KRaftVersionRecord(kraft_version=1)] if effect.with_version else []
         self._append(
             control_batch(
-                [voters_record(effect.voters)],
+                [*version, voters_record(effect.voters)],
                 base_offset=effect.base_offset,
                 epoch=effect.epoch,
                 timestamp_ms=self._clock.now_ms(),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from kafka_compat.coordination.raft.machine import RaftMachine
-    from kafka_compat.coordination.raft.values import QuorumDescription
+    from kafka_compat.coordination.raft.values import QuorumDescription, VoterSet
     from kafka_compat.coordination.replicated_store.metadata_log import LogApplication
     from kafka_compat.quorum.checkpoints import Checkpoints
     from kafka_compat.quorum.election_file import ElectionFile
@@ -129,6 +129,7 @@ class QuorumNode:
             self._worker,
             self.handle,
             self._fail,
+            self._voters_before,
             self._snapshot_settings,
         )
         self._appends = Appends(self.node_id, self.local.cluster_id, self.machine, peers, self.handle)
@@ -251,6 +252,10 @@ class QuorumNode:
     def _voters_changed_by(self, batches: Sequence[Any]) -> None:
         if any(batch.voters is not None for batch in batches):
             self.peers.set_voters(self.machine.voters)
+
+    def _voters_before(self, offset: int) -> VoterSet | None:
+        sets = [voters for position, voters in self.machine.log.voter_sets if position < offset]
+        return sets[-1] if sets else None
 
     def _flush(self, effect: effects.Flush) -> None:
         def done(error: Exception | None) -> None:

@@ -46,6 +46,7 @@ class Lane(Enum):
     FETCH = "fetch"
     APPEND = "append"
     SNAPSHOT = "snapshot"
+    FORWARDED = "forwarded"
 
 
 class NotSupported(Exception):

@@ -33,6 +33,8 @@ VERSIONS: Final = {
     ApiKey.UPDATE_RAFT_VOTER: (0, 0),
     ApiKey.APPEND_METADATA_RECORDS: (0, 0),
     ApiKey.DESCRIBE_QUORUM: (0, 2),
+    ApiKey.ADD_RAFT_VOTER: (0, 1),
+    ApiKey.REMOVE_RAFT_VOTER: (0, 0),
 }
 """Maps each API to the lowest and the highest version that this node sends."""
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafka_compat.coordination.raft import events
 
 if TYPE_CHECKING:
+    from kafka_compat.coordination.raft.values import VoterSet
     from kafka_compat.coordination.replicated_store.metadata_log import LogApplication
     from kafka_compat.quorum.checkpoints import Checkpoints
     from kafka_compat.quorum.committed_records import CommittedRecords
@@ -53,8 +54,10 @@ class Snapshots:
         worker: Worker,
         handle: Callable[[events.Event], None],
         failed: Callable[[Exception], None],
+        voters_before: Callable[[int], VoterSet | None],
         settings: SnapshotSettings,
     ) -> None:
+        """`voters_before` returns the voters in the log or its snapshot before an offset (KIP-853)."""
         self._log = metadata_log
         self._checkpoints = checkpoints
         self._application = application
@@ -62,6 +65,7 @@ class Snapshots:
         self._worker = worker
         self._handle = handle
         self._failed = failed
+        self._voters_before = voters_before
         self._record_bytes = settings.record_bytes
         self._interval_s = settings.interval_ms / 1000
         self._retention_bytes = settings.retention_bytes
@@ -97,7 +101,9 @@ class Snapshots:
             self._last_s = self._loop.time()
             framed = self._application.snapshot()
             try:
-                with self._checkpoints.write(snapshot) as writing:
+                with self._checkpoints.write(
+                    snapshot, voters=self._voters_before(snapshot.offset)
+                ) as writing:
                     turn_ends_s = self._loop.time() + _TURN_S
                     for record in framed:
                         writing.add(record)

@@ -16,7 +16,6 @@ from kafka_compat.tools import registry
 from tests.cluster.embedded import until
 from tests.quorum.cluster import CLUSTER_ID, QuorumCluster
 
-
 PATIENT = {
     "controller.quorum.election.timeout.ms": "1000",
     "controller.quorum.fetch.timeout.ms": "10000",
