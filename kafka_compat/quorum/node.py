@@ -29,6 +29,7 @@ from kafka_compat.quorum.snapshot_transfer import fetch_snapshot
 from kafka_compat.quorum.snapshots import Snapshots, SnapshotSettings
 from kafka_compat.quorum.statistics import QuorumStatistics
 from kafka_compat.quorum.status import NodeState, state_of
+from kafka_compat.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -387,7 +388,11 @@ class QuorumNode:
         for deferred, _ in asked.values():
             deferred.hang_up()
         self._worker.close()
-        self.log.close()
+        try:
+            self.log.close()
+        except (StorageError, OSError) as error:
+            # The log is recovered at the next startup.
+            log.error("Could not close the metadata log of node %d: %s", self.node_id, error)
 
     async def _await_successor(self) -> None:
         try:

@@ -6,7 +6,10 @@ import asyncio
 import shutil
 from pathlib import Path
 
+import pytest
+
 from kafka_compat.config import BrokerConfig
+from kafka_compat.coordination.raft.events import Resigning
 from kafka_compat.errors import ErrorCode
 from tests.cluster.embedded import until
 from tests.quorum.cluster import CLUSTER_ID, QuorumBroker, QuorumCluster
@@ -79,4 +82,24 @@ async def test_a_broker_finds_the_quorum_by_its_bootstrap_servers(tmp_path: Path
     assert broker.node.machine.leader_id == 101
     assert not broker.node.machine.is_voter
     await broker.stop(controlled=False)
+    await cluster.stop()
+
+
+async def test_a_node_that_cannot_save_its_vote_stops_and_another_one_leads(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = QuorumCluster(tmp_path, count=1, controllers=3)
+    await asyncio.gather(*map(cluster.start_controller, cluster.controller_ports))
+    await until(lambda: cluster.leader_id > 0)
+    process = cluster.controllers[cluster.leader_id]
+    stopped = asyncio.Event()
+    process.on_fatal = stopped.set
+    directory = Path(process.node.log.directory)
+    shutil.rmtree(directory)
+    # The vote of the next epoch cannot be saved.
+    process.node.handle(Resigning())
+    other = next(node for node in cluster.nodes.values() if node is not process.node)
+    await until(lambda: other.machine.leader_id not in (-1, process.node.node_id))
+    await asyncio.wait_for(stopped.wait(), 10)
+    assert "Check the disk" in caplog.text
     await cluster.stop()
