@@ -87,6 +87,18 @@ class QuorumState:
         return is_in(self.local, self.voters, ignore_directory=bool(self.static_voters))
 
     @property
+    def may_stand(self) -> bool:
+        """Whether this node is a voter, or was one before a change that may not be committed."""
+        if self.is_voter:
+            return True
+        log = self.log
+        return (
+            len(log.voter_sets) > 1
+            and log.voters_offset >= self.high_watermark
+            and is_in(self.local, log.voter_sets[-2][1], ignore_directory=False)
+        )
+
+    @property
     def is_leader(self) -> bool:
         return isinstance(self.state, LeaderState)
 
@@ -146,7 +158,7 @@ class QuorumState:
         """Ask for pre-votes, in the same epoch."""
         leader_id = self.leader_id
         deadline = self.now_ms + self.random_election_timeout_ms()
-        nominee = Nominee(Role.PROSPECTIVE, self.voters, deadline, leader_id, {self.local.node_id})
+        nominee = Nominee(Role.PROSPECTIVE, self.voters, deadline, leader_id, self._own_vote())
         self.connections.reset()
         self._become(nominee)
 
@@ -155,7 +167,10 @@ class QuorumState:
         self._save(ElectionState(self.epoch + 1, NO_NODE, self.local))
         deadline = self.now_ms + self.random_election_timeout_ms()
         self.connections.reset()
-        self._become(Nominee(Role.CANDIDATE, self.voters, deadline, NO_NODE, {self.local.node_id}))
+        self._become(Nominee(Role.CANDIDATE, self.voters, deadline, NO_NODE, self._own_vote()))
+
+    def _own_vote(self) -> set[int]:
+        return {self.local.node_id} if self.is_voter else set()
 
     def become_leader(self, granted: set[int]) -> None:
         """Lead this epoch, which begins with a LeaderChange record."""

@@ -158,14 +158,18 @@ class World:
 
     # --- questions
 
-    def leader(self) -> Node | None:
-        """The leader of the highest epoch that has one."""
+    def leaders(self) -> list[Node]:
+        """The nodes that lead, also those that are cut off; the highest epoch last."""
         leaders = [
             node
             for node in self.nodes.values()
             if node.machine is not None and node.machine.role is Role.LEADER
         ]
-        return max(leaders, key=lambda node: node.running.epoch, default=None)
+        return sorted(leaders, key=lambda node: node.running.epoch)
+
+    def leader(self) -> Node | None:
+        """The leader of the highest epoch that has one."""
+        return next(iter(reversed(self.leaders())), None)
 
     def propose(self, node: Node | None = None, count: int = 1) -> None:
         node = node or self.leader()
