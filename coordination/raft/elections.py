@@ -73,10 +73,10 @@ class Elections:
         if error is RaftError.NONE:
             self.learn(event.epoch, event.leader_id)
             if isinstance(quorum.state, Nominee) and quorum.state.leader_id == event.leader_id:
-                # The leader that a prospective node missed can reach it again. Kafka's goes on with its election.
+                # The missed leader reaches this node again. (Kafka's node goes on with its election.)
                 quorum.become_follower(event.epoch, event.leader_id)
             if isinstance(quorum.state, Follower):
-                quorum.state.fetch_deadline_ms = quorum.now_ms + quorum.settings.fetch_timeout_ms
+                quorum.state.fetch_deadline_ms = quorum.fetch_deadline_ms(event.leader_id)
         self._answer_epoch(event, error)
 
     def end_requested(self, event: events.EndQuorumEpochRequested) -> None:

@@ -34,6 +34,9 @@ from kafka_compat.coordination.raft.values import (
 from kafka_compat.coordination.raft.voter_set import is_in
 from kafka_compat.coordination.raft.waiting_fetches import WaitingFetches
 
+SUCCESSION_STEP_MS = 50
+"""The delay between the voters that stand after they have lost their leader. In Kafka it is 0."""
+
 RoleState = Unattached | Follower | Nominee | LeaderState | Resigned
 
 
@@ -113,6 +116,16 @@ class QuorumState:
     def random_election_timeout_ms(self) -> int:
         timeout = self.settings.election_timeout_ms
         return timeout + self.random.randrange(timeout + 1)
+
+    def succession_delay_ms(self, leader_id: int) -> int:
+        """Return a delay that differs between the voters that may succeed a leader."""
+        others = sorted(node_id for node_id in self.voters if node_id != leader_id)
+        rank = others.index(self.local.node_id) if self.local.node_id in others else 0
+        return min(rank, 10) * min(SUCCESSION_STEP_MS, self.settings.election_timeout_ms // 2)
+
+    def fetch_deadline_ms(self, leader_id: int) -> int:
+        """Return when a follower must have fetched again."""
+        return self.now_ms + self.settings.fetch_timeout_ms + self.succession_delay_ms(leader_id)
 
     # --- transitions
 
@@ -195,7 +208,7 @@ class QuorumState:
 
     def _follower(self, leader_id: int) -> Follower:
         self.connections.reset()
-        return Follower(leader_id, self.now_ms + self.settings.fetch_timeout_ms)
+        return Follower(leader_id, self.fetch_deadline_ms(leader_id))
 
     def _become(self, state: RoleState) -> None:
         was_leader = self.is_leader
