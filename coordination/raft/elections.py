@@ -9,6 +9,8 @@ Rules:
   the prospective node a candidate at once.
 - A candidate that cannot win any more waits for its election timeout, and then asks for pre-votes. A
   prospective node that cannot win follows the leader that it knew, or is unattached.
+- A node that its own log has removed from the voters may stand until it knows that its removal is committed,
+  but does not count itself. Its log may be the only one that can win. (Not so in Kafka.)
 - A resigning leader names its successors. The first becomes prospective at once, the next ones later, up to
   the election backoff. Followers that were told grant pre-votes, other than Kafka's, so that the pre-vote of
   the first one succeeds while the others wait.
@@ -70,8 +72,11 @@ class Elections:
             error = RaftError.INVALID_VOTER_KEY
         if error is RaftError.NONE:
             self.learn(event.epoch, event.leader_id)
+            if isinstance(quorum.state, Nominee) and quorum.state.leader_id == event.leader_id:
+                # The missed leader reaches this node again. (Kafka's node goes on with its election.)
+                quorum.become_follower(event.epoch, event.leader_id)
             if isinstance(quorum.state, Follower):
-                quorum.state.fetch_deadline_ms = quorum.now_ms + quorum.settings.fetch_timeout_ms
+                quorum.state.fetch_deadline_ms = quorum.fetch_deadline_ms(event.leader_id)
         self._answer_epoch(event, error)
 
     def end_requested(self, event: events.EndQuorumEpochRequested) -> None:
@@ -215,7 +220,7 @@ class Elections:
             quorum.become_leader({quorum.local.node_id})
 
     def _may_stand(self) -> bool:
-        return self._quorum.is_voter and not self._quorum.is_stopping
+        return self._quorum.may_stand and not self._quorum.is_stopping
 
     def _poll_resigned(self, state: Resigned) -> None:
         quorum = self._quorum

@@ -10,21 +10,19 @@ Rules:
 - If nothing listens at the leader's address any more, its process is gone. The follower then grants
   pre-votes, and becomes prospective after a short delay (not so in Kafka, whose followers wait for the fetch
   timeout). This is safe, because a pre-vote needs a majority and changes nothing: the other voters still
-  fetch from a leader that is alive, and refuse it. The delays of the voters differ, so that they do not
-  split the vote.
+  fetch from a leader that is alive, and refuse it. The delays of the voters and their fetch timeouts differ,
+  so that they do not split the vote.
 - A log is never truncated below the high watermark: the node must stop instead.
 """
 
 from kafka_compat.coordination.raft import effects, events
 from kafka_compat.coordination.raft.elections import Elections
 from kafka_compat.coordination.raft.events import RaftError
-from kafka_compat.coordination.raft.quorum_state import QuorumState
+from kafka_compat.coordination.raft.quorum_state import SUCCESSION_STEP_MS, QuorumState
 from kafka_compat.coordination.raft.role_states import Follower, Unattached
 from kafka_compat.coordination.raft.values import NO_NODE, OffsetAndEpoch
 
 FETCH_MAX_WAIT_MS = 500
-SUCCESSION_STEP_MS = 50
-"""The delay between the voters that ask for pre-votes after the process of their leader is gone."""
 _BOOTSTRAP = -1
 
 
@@ -100,14 +98,11 @@ class Following:
         if state.is_leader_gone:
             return
         state.is_leader_gone = True
-        others = sorted(node_id for node_id in quorum.voters if node_id != state.leader_id)
-        rank = others.index(quorum.local.node_id) if quorum.local.node_id in others else 0
-        step = min(SUCCESSION_STEP_MS, max(quorum.settings.election_timeout_ms // 2, 1))
-        delay = min(rank, 10) * step + quorum.random.randrange(step // 2 + 1)
+        delay = quorum.succession_delay_ms(state.leader_id) + quorum.random.randrange(SUCCESSION_STEP_MS // 2)
         state.fetch_deadline_ms = min(state.fetch_deadline_ms, quorum.now_ms + delay)
 
     def _leader_is_alive(self, state: Follower) -> None:
-        state.fetch_deadline_ms = self._quorum.now_ms + self._quorum.settings.fetch_timeout_ms
+        state.fetch_deadline_ms = self._quorum.fetch_deadline_ms(state.leader_id)
         state.is_leader_gone = False
 
     # --- snapshots

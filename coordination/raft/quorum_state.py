@@ -34,6 +34,9 @@ from kafka_compat.coordination.raft.values import (
 from kafka_compat.coordination.raft.voter_set import is_in
 from kafka_compat.coordination.raft.waiting_fetches import WaitingFetches
 
+SUCCESSION_STEP_MS = 50
+"""The delay between the voters that stand after they have lost their leader. In Kafka it is 0."""
+
 RoleState = Unattached | Follower | Nominee | LeaderState | Resigned
 
 
@@ -87,6 +90,18 @@ class QuorumState:
         return is_in(self.local, self.voters, ignore_directory=bool(self.static_voters))
 
     @property
+    def may_stand(self) -> bool:
+        """Whether this node is a voter, or was one before a change that may not be committed."""
+        if self.is_voter:
+            return True
+        log = self.log
+        return (
+            len(log.voter_sets) > 1
+            and log.voters_offset >= self.high_watermark
+            and is_in(self.local, log.voter_sets[-2][1], ignore_directory=False)
+        )
+
+    @property
     def is_leader(self) -> bool:
         return isinstance(self.state, LeaderState)
 
@@ -101,6 +116,16 @@ class QuorumState:
     def random_election_timeout_ms(self) -> int:
         timeout = self.settings.election_timeout_ms
         return timeout + self.random.randrange(timeout + 1)
+
+    def succession_delay_ms(self, leader_id: int) -> int:
+        """Return a delay that differs between the voters that may succeed a leader."""
+        others = sorted(node_id for node_id in self.voters if node_id != leader_id)
+        rank = others.index(self.local.node_id) if self.local.node_id in others else 0
+        return min(rank, 10) * min(SUCCESSION_STEP_MS, self.settings.election_timeout_ms // 2)
+
+    def fetch_deadline_ms(self, leader_id: int) -> int:
+        """Return when a follower must have fetched again."""
+        return self.now_ms + self.settings.fetch_timeout_ms + self.succession_delay_ms(leader_id)
 
     # --- transitions
 
@@ -146,7 +171,7 @@ class QuorumState:
         """Ask for pre-votes, in the same epoch."""
         leader_id = self.leader_id
         deadline = self.now_ms + self.random_election_timeout_ms()
-        nominee = Nominee(Role.PROSPECTIVE, self.voters, deadline, leader_id, {self.local.node_id})
+        nominee = Nominee(Role.PROSPECTIVE, self.voters, deadline, leader_id, self._own_vote())
         self.connections.reset()
         self._become(nominee)
 
@@ -155,7 +180,10 @@ class QuorumState:
         self._save(ElectionState(self.epoch + 1, NO_NODE, self.local))
         deadline = self.now_ms + self.random_election_timeout_ms()
         self.connections.reset()
-        self._become(Nominee(Role.CANDIDATE, self.voters, deadline, NO_NODE, {self.local.node_id}))
+        self._become(Nominee(Role.CANDIDATE, self.voters, deadline, NO_NODE, self._own_vote()))
+
+    def _own_vote(self) -> set[int]:
+        return {self.local.node_id} if self.is_voter else set()
 
     def become_leader(self, granted: set[int]) -> None:
         """Lead this epoch, which begins with a LeaderChange record."""
@@ -180,7 +208,7 @@ class QuorumState:
 
     def _follower(self, leader_id: int) -> Follower:
         self.connections.reset()
-        return Follower(leader_id, self.now_ms + self.settings.fetch_timeout_ms)
+        return Follower(leader_id, self.fetch_deadline_ms(leader_id))
 
     def _become(self, state: RoleState) -> None:
         was_leader = self.is_leader

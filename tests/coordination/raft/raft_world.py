@@ -6,6 +6,7 @@ import heapq
 import itertools
 import random
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -88,6 +89,7 @@ class World:
         self.blocked: set[tuple[int, int]] = set()
         self.invariants = Invariants(self)
         self.answers: list[effects.AnswerVoterChange] = []
+        self.trace: Callable[[Node, effects.Effect], None] | None = None
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._ids = itertools.count(1)
@@ -123,6 +125,7 @@ class World:
             if node.machine is not None:
                 node.machine = None
                 node.disk.crash(self.random)
+                self._break_connections(node_id)
 
     def alive(self) -> list[int]:
         return [node_id for node_id, node in self.nodes.items() if node.machine is not None]
@@ -158,14 +161,18 @@ class World:
 
     # --- questions
 
-    def leader(self) -> Node | None:
-        """The leader of the highest epoch that has one."""
+    def leaders(self) -> list[Node]:
+        """The nodes that lead, also those that are cut off; the highest epoch last."""
         leaders = [
             node
             for node in self.nodes.values()
             if node.machine is not None and node.machine.role is Role.LEADER
         ]
-        return max(leaders, key=lambda node: node.running.epoch, default=None)
+        return sorted(leaders, key=lambda node: node.running.epoch)
+
+    def leader(self) -> Node | None:
+        """The leader of the highest epoch that has one."""
+        return next(iter(reversed(self.leaders())), None)
 
     def propose(self, node: Node | None = None, count: int = 1) -> None:
         node = node or self.leader()
@@ -214,6 +221,8 @@ class World:
         incarnation = node.incarnation
         for effect in node.machine.handle(event, self.now_ms):
             self.invariants.effect(node, effect)
+            if self.trace is not None:
+                self.trace(node, effect)
             self._perform(node, effect)
         self.invariants.after(node)
         deadline = node.machine.deadline_ms
@@ -360,6 +369,14 @@ class World:
         elif call is not None and call.request is not None and not self._is_lost(target, call.origin):
             failed = events.RequestFailed(call.request.correlation_id, call.request.node_id, is_refused=True)
             self._respond(token, failed)
+
+    def _break_connections(self, target: int) -> None:
+        """Requests that wait at a killed process fail, if the network can say so."""
+        for token, call in list(self._calls.items()):
+            request = call.request
+            if call.target == target and request is not None and not self._is_lost(target, call.origin):
+                failed = events.RequestFailed(request.correlation_id, request.node_id, is_refused=False)
+                self.at(self._delay_ms(), partial(self._respond, token, failed))
 
     def _give_up(self, token: int) -> None:
         call = self._calls.get(token)
