@@ -150,6 +150,11 @@ class RaftMachine:
         return self._quorum.leader_id
 
     @property
+    def voted(self) -> ReplicaKey | None:
+        """The candidate for which this node voted in its epoch."""
+        return self._quorum.election.voted
+
+    @property
     def high_watermark(self) -> int:
         """The offset below which records are known to be committed; -1 if unknown."""
         return self._quorum.high_watermark

@@ -65,7 +65,8 @@ class LogApplication(Protocol):
 
         Each record is made, in a few milliseconds, when it is taken from the iterator, and has at most
         records.BATCH_BYTES_MAX bytes. Records may be applied meanwhile. Close the iterator if it is not read
-        to its end. Only one may be open.
+        to its end. Reading it raises store.tree.ImageClosed if `restore` has replaced everything, or another
+        snapshot was begun.
         """
 
     def restore(self, offset: int, records: Iterable[AppliedRecord]) -> Steps:

@@ -72,6 +72,10 @@ def split(path: str) -> tuple[str, str]:
     return parent or "/", name
 
 
+class ImageClosed(Exception):
+    """An image that can no longer be read."""
+
+
 class TreeImage:
     """The nodes of a tree at one moment, read little by little while the tree changes."""
 
@@ -88,10 +92,10 @@ class TreeImage:
             self._kept[path] = node.values()
 
     def read(self) -> Iterator[tuple[str, NodeValues]]:
-        """Yield all nodes once, parents before their children. Raises RuntimeError if the image is closed."""
+        """Yield all nodes once, parents before their children. Raises ImageClosed."""
         for path in self._paths:
             if self._tree is None:
-                raise RuntimeError("the image of the tree was closed")
+                raise ImageClosed("a later image or tree has replaced this one")
             yield path, self._kept.get(path) or self._tree.nodes[path].values()
 
     def close(self) -> None:

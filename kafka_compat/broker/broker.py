@@ -20,7 +20,7 @@ from kafka_compat.api.calls import Calls
 from kafka_compat.api.slow_requests import SlowRequests
 from kafka_compat.broker import log_directories
 from kafka_compat.broker.addresses import Addresses
-from kafka_compat.broker.connection_limits import by_listener, limits
+from kafka_compat.broker.connection_limits import by_listener, connection_rates, limits
 from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
 from kafka_compat.broker.quotas_in_force import QuotasInForce
@@ -145,7 +145,7 @@ class Broker:
     async def _start(self, sockets: Sockets | None) -> _Running:
         """Start with the listening sockets of the previous run, or bind new sockets if `sockets` is None."""
         config, membership = self.config, self.membership
-        rates = Lazy(partial(_connection_rates, config))
+        rates = Lazy(partial(connection_rates, config))
         server = self._server = Server(limits(config), rates)
         if sockets is None:
             self._bind(server)
@@ -506,10 +506,3 @@ def _limit_connections(config: BrokerConfig, server: Server, rates: Lazy[Connect
     if rates.made is not None or min(rate, *of_listeners.values()) < UNLIMITED:
         rates.get().limit(rate, of_listeners)
     server.set_limits(limits(config))
-
-
-def _connection_rates(config: BrokerConfig) -> ConnectionRates:
-    from kafka_compat.quotas.connection_rates import ConnectionRates
-    from kafka_compat.quotas.rates import quota_windows
-
-    return ConnectionRates(quota_windows(config.int))

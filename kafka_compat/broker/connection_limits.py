@@ -9,6 +9,7 @@ from kafka_compat.network.admission import Limits, bound
 
 if TYPE_CHECKING:
     from kafka_compat.config import BrokerConfig, Listener
+    from kafka_compat.quotas.connection_rates import ConnectionRates
 
 
 def limits(config: BrokerConfig, controllers: Sequence[Listener] | None = None) -> Limits:
@@ -35,3 +36,11 @@ def by_listener(
     """Return a setting's value for each listener, by default for those in config.listeners."""
     chosen = config.listeners if listeners is None else listeners
     return {listener.name: config.for_listener(listener.name).int(name) for listener in chosen}
+
+
+def connection_rates(config: BrokerConfig) -> ConnectionRates:
+    """Return the measured rates of new connections, with the windows of the quotas' settings."""
+    from kafka_compat.quotas.connection_rates import ConnectionRates
+    from kafka_compat.quotas.rates import quota_windows
+
+    return ConnectionRates(quota_windows(config.int))

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka_compat.api.calls import Calls
-from kafka_compat.broker.connection_limits import limits
+from kafka_compat.broker.connection_limits import connection_rates, limits
 from kafka_compat.config import ConfigError
 from kafka_compat.errors import StartupError
 from kafka_compat.handlers.served import CONTROLLER_SERVED
@@ -57,7 +57,7 @@ class ControllerListener:
         """Bind the listeners. Raises StartupError if an address is not available or a setting is invalid."""
         self._config = config
         self._clock = clock
-        rates = Lazy(partial(_no_rates, config))
+        rates = Lazy(partial(connection_rates, config))
         self.server = Server(limits(config, listeners), rates)
         self.entrances: Entrances | None = None
         """The listeners' authentication, or None if they require none."""
@@ -112,10 +112,3 @@ class ControllerListener:
         if self._services is not None:
             self._services.long_work.close()
         self.server.stop()
-
-
-def _no_rates(config: BrokerConfig):  # type: ignore[no-untyped-def]
-    from kafka_compat.quotas.connection_rates import ConnectionRates
-    from kafka_compat.quotas.rates import quota_windows
-
-    return ConnectionRates(quota_windows(config.int))

@@ -13,6 +13,7 @@ import logging
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.broker.controller_listener import ControllerListener
@@ -21,6 +22,7 @@ from kafka_compat.clock import SystemClock
 from kafka_compat.coordination.raft.values import NO_NODE
 from kafka_compat.coordination.replicated_store.store import ReplicatedStore
 from kafka_compat.errors import StartupError, StoppedWaiting
+from kafka_compat.lazy import Lazy
 from kafka_compat.network.server import EVERY_INTERFACE
 from kafka_compat.quorum import metadata_directory
 from kafka_compat.quorum.opening import open_node
@@ -72,6 +74,12 @@ class QuorumProcess:
 
     def _fail(self) -> None:
         self.on_fatal()
+
+    @property
+    def store(self) -> ReplicatedStore:
+        """The store of this process, after `start`."""
+        assert self._store is not None
+        return self._store
 
     @property
     def listener(self) -> ControllerListener | None:
@@ -167,14 +175,10 @@ class QuorumProcess:
         from kafka_compat.security.broker_settings import Login
 
         if entrances is None:
-            from kafka_compat.broker.connection_limits import limits
+            from kafka_compat.broker.connection_limits import connection_rates, limits
 
-            entrances = Entrances(
-                self._config,
-                self._clock,
-                Server(limits(self._config, ()), None),
-                (),  # type: ignore[arg-type]
-            )
+            server = Server(limits(self._config, ()), Lazy(partial(connection_rates, self._config)))
+            entrances = Entrances(self._config, self._clock, server, ())
         security = entrances.security_of(Login.to_controllers(quorum.listener_name, quorum.security_protocol))
         await entrances.open_without_store(self._tasks)
         return security

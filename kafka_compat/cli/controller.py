@@ -8,8 +8,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from kafka_compat.broker.quorum_process import QuorumProcess
-from kafka_compat.cli import foreground, log_output
+from kafka_compat.cli import log_output
 from kafka_compat.cli.foreground import STOP_TIMEOUT_S, Stop, keep_modules
+from kafka_compat.cli.http_services import hooks_of
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +25,7 @@ async def serve_controller(
     args: argparse.Namespace, config: BrokerConfig, stop: Stop, http: HttpServices | None
 ) -> int:
     """Serve until a stop is requested, and return the exit code. Raises StartupError."""
-    process = QuorumProcess(config, foreground.hooks_of(http, syncs=not args.ephemeral))
+    process = QuorumProcess(config, hooks_of(http, syncs=not args.ephemeral))
     failed = False
 
     def fail() -> None:

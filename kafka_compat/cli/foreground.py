@@ -123,10 +123,13 @@ def new_broker(config: BrokerConfig, http: HttpServices | None = None, *, syncs:
     `syncs` is the parameter of BrokerHooks.
     """
     hooks = hooks_of(http, syncs=syncs)
-    if config.quorum is not None and not config.quorum.is_alone:
-        from kafka_compat.broker import quorum_broker
+    if config.quorum is not None:
+        from kafka_compat.quorum.alone import is_standalone
 
-        return quorum_broker(config, hooks)
+        if not is_standalone(config.quorum, config.log_dirs[0]):
+            from kafka_compat.broker import quorum_broker
+
+            return quorum_broker(config, hooks)
     if not config.str("zookeeper.connect"):
         from kafka_compat.broker import standalone_broker
 

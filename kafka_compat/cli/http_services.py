@@ -34,6 +34,7 @@ _PRINCIPAL = "kafka.compat.http.page.principal"
 _WRITE = "kafka.compat.http.page.write.enable"
 _REGISTRY = "kafka.compat.schema.registry.url"
 _REGISTRY_USER = "kafka.compat.schema.registry.basic.auth.user.info"
+_DIALECT = "kafka.compat.metrics.dialect"
 _OTLP = ("kafka.compat.otlp.endpoint", "kafka.compat.otlp.headers")
 
 
@@ -117,6 +118,7 @@ class HttpServices:
         self._principal: Principal | None = None
         self._registry: Registry | None = None
         self._page_may_write = config.bool(_WRITE)
+        self._dialect = config.str(_DIALECT) or ""
         if config.str(LISTENER):
             from kafka_compat.http.listener import HttpListener
 
@@ -187,11 +189,12 @@ class HttpServices:
         self._tasks.append(asyncio.ensure_future(listener.serve(routes, disabled)))
 
     def serve_controller(self, process: QuorumProcess) -> None:
-        """Start serving the health checks of a process that is only a controller."""
+        """Start serving health checks and metrics of a process that is only a controller."""
         if self._listener is not None:
             from kafka_compat.metrics.controller_health import ControllerHealth
+            from kafka_compat.metrics.dialects import DIALECTS
 
-            routes = ControllerHealth(process).routes()
+            routes = ControllerHealth(process, DIALECTS[self._dialect]).routes()
             self._tasks.append(asyncio.ensure_future(self._listener.serve(routes, {})))
 
     async def close(self) -> None:

@@ -107,6 +107,9 @@ def with_quorum(settings: Mapping[str, str], files: Mapping[str, str]) -> dict[s
         entries = (item.strip().partition("@") for item in static.get(VOTERS, "").split(","))
         port = next((address.rpartition(":")[2] for voter, _, address in entries if voter == node_id), "9093")
         own = [bound] if bound and "broker" in roles else []
+        if own and "listeners" not in found and files.get("advertised.listeners"):
+            # The listeners of the environment would replace the advertised addresses of the files.
+            found.setdefault("advertised.listeners", files["advertised.listeners"])
         found["listeners"] = ",".join([*own, f"{name}://:{port}"])
         ports[name] = port
     if not known:

@@ -96,10 +96,11 @@ class QuorumConfig(NamedTuple):
 
 
 def wants_quorum(static: Mapping[str, str]) -> bool:
-    """Return whether a node with these settings belongs to a quorum. In contrast to Kafka, zookeeper.connect
-    takes precedence over process.roles, so that a cluster with ZooKeeper keeps its metadata.
+    """Return whether a node with these settings belongs to a quorum. In contrast to Kafka, a broker with
+    zookeeper.connect does not, so that a cluster with ZooKeeper keeps its metadata.
     """
-    return bool(static.get(ROLES, "").strip()) and not static.get("zookeeper.connect", "").strip()
+    roles = static.get(ROLES, "").strip()
+    return bool(roles) and (roles == "controller" or not static.get("zookeeper.connect", "").strip())
 
 
 def controller_names(text: str | None) -> list[str]:

@@ -62,6 +62,17 @@ class Beans:
         series = self.dialect.attribute(type_name, attribute)
         self._add(series, f"kafka.server:type={type_name},attribute={attribute}", self._labels(tags), value)
 
+    def raft(self, attribute: str, value: float) -> None:
+        """Add an attribute of kafka.server:type=raft-metrics."""
+        help_text = f"kafka.server:type=raft-metrics,attribute={attribute}"
+        self._add(self.dialect.raft(attribute), help_text, NO_LABELS, value)
+
+    def raft_state(self, state: str) -> None:
+        """Add current-state of kafka.server:type=raft-metrics, a text, as a label of the value 1."""
+        help_text = "kafka.server:type=raft-metrics,attribute=current-state"
+        labels = Labels.of({self.dialect.raft_state_label: state})
+        self._add(self.dialect.raft("current-state"), help_text, labels, 1)
+
     def quota(self, resource: str, attribute: str, value: float, client: Tags) -> None:
         """Add a quota metric for a client, or for all clients that share the quota."""
         series, labels = self.dialect.quota(resource, attribute, client)

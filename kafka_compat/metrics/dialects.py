@@ -67,6 +67,13 @@ class Dialect(ABC):
         """
         return Series(f"kafka_server_{type_name}_{attribute}".lower().replace("-", "_"), GAUGE)
 
+    raft_state_label = "state"
+    """Label that contains the text of current-state in kafka.server:type=raft-metrics."""
+
+    def raft(self, attribute: str) -> Series:
+        """Return the series for an attribute of kafka.server:type=raft-metrics."""
+        return self.attribute("raft-metrics", attribute)
+
     @abstractmethod
     def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
         """Return a quota's series and labels, such as kafka.server:type=Produce,user=U,client-id=C."""
@@ -117,6 +124,13 @@ class JmxExporter(Dialect):
     def socket(self, attribute: str) -> Series:
         kind = COUNTER if attribute.endswith("_total") else GAUGE
         return Series(f"kafka_server_socket_server_metrics_{attribute}", kind)
+
+    raft_state_label = "current_state"
+
+    def raft(self, attribute: str) -> Series:
+        # The rules for KRaft, also Strimzi's, name the MBean as one word.
+        kind = UNTYPED if attribute == "current-state" else GAUGE
+        return Series(f"kafka_server_raftmetrics_{_attribute(attribute)}", kind)
 
     def quota(self, resource: str, attribute: str, client: Tags) -> tuple[Series, Tags]:
         # Follow the second rule of kafka-2_0_0.yml: its first rule parses `Produce, user=U` as the resource.

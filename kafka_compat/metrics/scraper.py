@@ -9,7 +9,14 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_compat.long_work import Steps
-from kafka_compat.metrics import broker_beans, controller_beans, own_beans, replica_beans, request_beans
+from kafka_compat.metrics import (
+    broker_beans,
+    controller_beans,
+    own_beans,
+    quorum_beans,
+    replica_beans,
+    request_beans,
+)
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.broker_beans import ZooKeeperSessions
 from kafka_compat.metrics.client_telemetry import client_telemetry
@@ -105,6 +112,7 @@ class Scraper:
         for each in brokers:
             yield from broker_beans.broker(each, beans)
         yield from controller_beans.controller(view, beans)
+        quorum_beans.quorum(view, beans)
         if by_partition:
             yield from request_beans.quotas(brokers, beans)
         broker_beans.cleaner(brokers, beans)

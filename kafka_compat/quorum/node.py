@@ -27,11 +27,14 @@ from kafka_compat.quorum.committed_records import CommittedRecords
 from kafka_compat.quorum.peer_connections import NotSupported
 from kafka_compat.quorum.snapshot_transfer import fetch_snapshot
 from kafka_compat.quorum.snapshots import Snapshots, SnapshotSettings
+from kafka_compat.quorum.statistics import QuorumStatistics
+from kafka_compat.quorum.status import NodeState, state_of
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from kafka_compat.coordination.raft.machine import RaftMachine
+    from kafka_compat.coordination.raft.values import QuorumDescription
     from kafka_compat.coordination.replicated_store.metadata_log import LogApplication
     from kafka_compat.quorum.checkpoints import Checkpoints
     from kafka_compat.quorum.election_file import ElectionFile
@@ -69,7 +72,7 @@ _SENT: Final = (
 
 
 class QuorumNode:
-    """A voter or an observer. Implements LogNode for the store of this process."""
+    """A voter or an observer. Implements LogNode for the store of this process, and QuorumStatus."""
 
     def __init__(
         self,
@@ -87,6 +90,7 @@ class QuorumNode:
         self.machine = machine
         self.log = metadata_log
         self.checkpoints = checkpoints
+        self.statistics = QuorumStatistics()
         self.on_fatal: Callable[[], None] = lambda: None
         """Function that is called after a fatal error. It must stop the process."""
         self.peers: Peers
@@ -208,10 +212,13 @@ class QuorumNode:
             self.peers.perform(effect)
         elif isinstance(effect, effects.AppendFetched):
             self.log.append_fetched(effect.data)
+            fetched = sum(batch.last_offset - batch.base_offset + 1 for batch in effect.batches)
+            self.statistics.fetched_records.record(fetched, self.now_ms())
             self._voters_changed_by(effect.batches)
         elif isinstance(effect, effects.AppendProposal):
             records = self._appends.records_of(effect.proposal_id)
             self.log.append_records(effect.base_offset, effect.epoch, records)
+            self.statistics.appended(len(records), effect.base_offset + len(records), self.now_ms())
             self._appends.ended(effect.proposal_id, True)
         elif isinstance(effect, effects.RejectProposal):
             self._appends.ended(effect.proposal_id, False)
@@ -219,6 +226,7 @@ class QuorumNode:
             self._flush(effect)
         elif isinstance(effect, effects.Committed):
             self.records.committed(effect.high_watermark)
+            self.statistics.committed(effect.high_watermark, self.now_ms())
         elif isinstance(effect, effects.FetchedFrom):
             self._application.replica_fetched(effect.node_id)
         elif isinstance(effect, effects.RoleChanged):
@@ -263,6 +271,11 @@ class QuorumNode:
             effect.role.value,
             effect.epoch,
             "unknown" if effect.leader_id == NO_NODE else effect.leader_id,
+        )
+        self.statistics.role_changed(
+            is_leader=effect.role is Role.LEADER,
+            knows_leader=effect.leader_id != NO_NODE,
+            now_ms=self.now_ms(),
         )
         known = (effect.leader_id, effect.epoch)
         if known != self._known_leader:
@@ -333,6 +346,16 @@ class QuorumNode:
     def applied(self) -> OffsetAndEpoch:
         """The end of the records that the store has applied."""
         return self.records.applied
+
+    # --- status
+
+    def state(self) -> NodeState:
+        """Return the current state, for metrics and status."""
+        return state_of(self.machine, self.node_id, self.records.applied.offset)
+
+    def describe(self) -> QuorumDescription | None:
+        """Return all replicas as this leader sees them, or None if this node is not the leader."""
+        return self.machine.describe(self.now_ms())
 
     # --- shutdown
 

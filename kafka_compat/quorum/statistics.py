@@ -61,7 +61,7 @@ class Latency:
 
 
 class QuorumStatistics:
-    """The statistics of one node."""
+    """The statistics of one node. Times are those of a monotonic clock, in milliseconds."""
 
     def __init__(self) -> None:
         self.appended_records = Rate()
@@ -72,3 +72,26 @@ class QuorumStatistics:
         """Times from an append by this leader until the high watermark passed it."""
         self.elections = Latency()
         """Times from the loss of a leader, or from startup, until this node knew a leader."""
+        self._uncommitted: deque[tuple[int, float]] = deque()
+        self._searching_since_ms: float | None = None
+
+    def appended(self, count: int, end_offset: int, now_ms: float) -> None:
+        """Note that this leader appended records. `end_offset` is the offset after the last one."""
+        self.appended_records.record(count, now_ms)
+        self._uncommitted.append((end_offset, now_ms))
+
+    def committed(self, high_watermark: int, now_ms: float) -> None:
+        """Note that the high watermark has advanced."""
+        while self._uncommitted and self._uncommitted[0][0] <= high_watermark:
+            self.commits.record(now_ms - self._uncommitted.popleft()[1], now_ms)
+
+    def role_changed(self, *, is_leader: bool, knows_leader: bool, now_ms: float) -> None:
+        """Note the role of this node, and whether it knows a leader."""
+        if not is_leader:
+            self._uncommitted.clear()
+        if not knows_leader:
+            if self._searching_since_ms is None:
+                self._searching_since_ms = now_ms
+        elif self._searching_since_ms is not None:
+            self.elections.record(now_ms - self._searching_since_ms, now_ms)
+            self._searching_since_ms = None

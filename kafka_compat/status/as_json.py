@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kafka_compat.status.rules import Problem
-from kafka_compat.status.snapshot import Broker, Group, LogDir, Partition, Rates, Snapshot, Topic
+from kafka_compat.status.snapshot import Broker, Group, LogDir, Partition, Quorum, Rates, Snapshot, Topic
 
 VERSION: Final = 1
 """Version of the JSON format. Added fields do not change the version."""
@@ -21,6 +21,7 @@ def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None
         "cluster_id": snapshot.cluster_id,
         "is_kraft": snapshot.is_kraft,
         "controller_id": snapshot.controller_id,
+        "quorum": None if snapshot.quorum is None else _quorum(snapshot.quorum),
         "brokers": [_broker(each) for each in snapshot.brokers],
         "topics": [_topic(each, rates) for each in snapshot.topics],
         "groups": [_group(each) for each in snapshot.groups],
@@ -37,6 +38,24 @@ def timestamp(time_ms: int) -> str:
     """Format a time in UTC, in ISO 8601 with milliseconds."""
     seconds, left_ms = divmod(time_ms, 1000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{left_ms:03}Z"
+
+
+def _quorum(quorum: Quorum) -> dict[str, Any]:
+    return {
+        "leader_id": quorum.leader_id,
+        "epoch": quorum.epoch,
+        "high_watermark": quorum.high_watermark,
+        "error": quorum.error,
+        "replicas": [
+            {
+                "id": each.node_id,
+                "is_voter": each.is_voter,
+                "lag": each.lag,
+                "fetched_before_ms": each.fetched_before_ms,
+            }
+            for each in quorum.replicas
+        ],
+    }
 
 
 def _broker(broker: Broker) -> dict[str, Any]:

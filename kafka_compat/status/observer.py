@@ -12,6 +12,7 @@ from kafka_compat.client.partitions import TopicPartition, each_partition
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import Untrusted
+from kafka_compat.status.quorum import ask_quorum
 from kafka_compat.status.snapshot import Broker, Group, LogDir, Partition, Position, Snapshot, Topic
 
 _NEWEST_FIRST: Final = (
@@ -95,6 +96,7 @@ class Observer:
             log_dirs=tuple(log_dirs),
             unserved=tuple(unserved),
             brokers=self._brokers(nodes, versions, metadata),
+            quorum=ask_quorum(self) if of_quorum else None,
             missing=tuple(self._missing),
         )
 
@@ -225,7 +227,7 @@ class Observer:
                 )
                 for name in part
             ]
-            answer = self._ask_anyone(ApiKey.DESCRIBE_CONFIGS, resources=resources)
+            answer = self.ask_anyone(ApiKey.DESCRIBE_CONFIGS, resources=resources)
             for result in answer.results if answer is not None else ():
                 for one in result.configs:
                     if one.name == _MIN_ISR and one.value:
@@ -246,7 +248,8 @@ class Observer:
         topics = answer.topics if answer is not None else ()
         return {place: tuple(one.adding_replicas) for place, one in each_partition(topics)}
 
-    def _ask_anyone(self, key: ApiKey, **request: Any) -> Any:
+    def ask_anyone(self, key: ApiKey, **request: Any) -> Any:
+        """Return the response of the first broker that responds, or None if all fail."""
         for node_id in sorted(self._cluster.nodes, key=lambda each: (each != self._answered, each < 0)):
             answer = self.ask(node_id, key, **request)
             if answer is not None:

@@ -8,11 +8,14 @@ not a problem: only the owner of the group knows whether the lag is expected.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from kafka_compat.status.snapshot import Group, LogDir, Partition, Snapshot, Topic
+from kafka_compat.status.snapshot import Group, LogDir, Partition, Quorum, Snapshot, Topic
 from kafka_compat.status.units import counted, size
 
 USABLE_MIN: Final = 0.05
 """Minimum usable share of a volume. Below this share, the volume counts as nearly full."""
+
+VOTER_SILENT_MS: Final = 10_000
+"""Time without a fetch, in milliseconds, after which a voter of the quorum counts as failed."""
 
 _STATES: Final = {"down": "is down", "unreachable": "cannot be reached from here"}
 _NAMED_MAX: Final = 5
@@ -21,10 +24,10 @@ _NAME_MAX: Final = 40
 
 
 class Problem(NamedTuple):
-    """A problem of the cluster. `kind` is a name for programs: "broker-not-up", "no-controller", "no-leader",
-    "under-min-isr", "under-replicated", "log-dir-failed", "disk-nearly-full", "groups-not-served",
-    "group-error", or "committed-beyond-end". `subjects` are the affected brokers, topic-partitions, groups or
-    paths.
+    """A problem of the cluster. `kind` is a name for programs: "broker-not-up", "no-controller",
+    "no-quorum-leader", "quorum-voter-silent", "no-leader", "under-min-isr", "under-replicated",
+    "log-dir-failed", "disk-nearly-full", "groups-not-served", "group-error", or "committed-beyond-end".
+    `subjects` are the affected brokers, voters, topic-partitions, groups or paths.
     """
 
     kind: str
@@ -58,6 +61,7 @@ def _brokers(snapshot: Snapshot) -> Iterator[Problem]:
 
 def _controller(snapshot: Snapshot) -> Iterator[Problem]:
     if snapshot.is_kraft:
+        yield from _quorum(snapshot.quorum)
         return
     controller_id = snapshot.controller_id
     if controller_id is None:
@@ -69,6 +73,27 @@ def _controller(snapshot: Snapshot) -> Iterator[Problem]:
         effect = f"{condition}topics and leaders cannot change"
         text = f"the controller, broker {controller_id}, {_STATES[state]}: {effect}"
         yield Problem("no-controller", text, (str(controller_id),))
+
+
+def _quorum(quorum: Quorum | None) -> Iterator[Problem]:
+    if quorum is None:
+        return
+    if quorum.error is not None:
+        effect = "topics and leaders cannot change"
+        text = f"the metadata quorum has no leader that responds ({quorum.error}): {effect}"
+        yield Problem("no-quorum-leader", text, ())
+        return
+    voters = quorum.voters
+    for each in voters:
+        age_ms = each.fetched_before_ms
+        if each.node_id == quorum.leader_id or (age_ms is not None and age_ms < VOTER_SILENT_MS):
+            continue
+        since = "" if age_ms is None else f" for {age_ms / 1000:.0f} s"
+        text = (
+            f"voter {each.node_id} of the metadata quorum has not fetched{since}: the quorum needs "
+            f"{len(voters) // 2 + 1} of its {len(voters)} voters"
+        )
+        yield Problem("quorum-voter-silent", text, (str(each.node_id),))
 
 
 # --- partitions

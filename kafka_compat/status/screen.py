@@ -10,7 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from kafka_compat.status.rules import USABLE_MIN, Problem
-from kafka_compat.status.snapshot import Broker, LogDir, Rates, Snapshot, Topic, total
+from kafka_compat.status.snapshot import (
+    Broker,
+    LogDir,
+    Quorum,
+    QuorumReplica,
+    Rates,
+    Snapshot,
+    Topic,
+    total,
+)
 from kafka_compat.status.snapshot import Group as ConsumerGroup
 from kafka_compat.status.units import counted, rate, size
 
@@ -75,6 +84,7 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
     parts += [Text(f"unknown: {plain(each)}", _FAINT) for each in snapshot.missing]
     sections = [
         _brokers(snapshot),
+        *([_quorum(snapshot.quorum)] if snapshot.quorum is not None else []),
         _topics(snapshot, view.rates),
         _groups(snapshot),
         *([_disks(snapshot)] if snapshot.log_dirs else []),
@@ -191,6 +201,30 @@ def _brokers(snapshot: Snapshot) -> Section:
     )
     rows = [row(each) for each in sorted(snapshot.brokers, key=lambda each: (each.is_up, each.broker_id))]
     return Section(heading, columns, rows, lambda shown: f"and {counted(len(rows) - shown, 'broker')} more")
+
+
+def _quorum(quorum: Quorum) -> Section:
+    heading = _heading("QUORUM", counted(len(quorum.voters), "voter"))
+    if quorum.error is not None:
+        heading.append(f", {quorum.error}", _BAD)
+    else:
+        heading.append(f", leader {quorum.leader_id}, epoch {quorum.epoch}")
+
+    def row(each: QuorumReplica) -> list[Text]:
+        is_leader = each.node_id == quorum.leader_id
+        role = "leader" if is_leader else "voter" if each.is_voter else "observer"
+        age_ms = each.fetched_before_ms
+        since = "" if is_leader else _UNKNOWN if age_ms is None else f"{age_ms / 1000:.1f} s"
+        return [_number(each.node_id), Text(role), _number(each.lag), Text(since)]
+
+    columns = (
+        Column("node", is_number=True),
+        Column("role"),
+        Column("lag", is_number=True),
+        Column("last fetch", is_number=True),
+    )
+    rows = [row(each) for each in quorum.replicas]
+    return Section(heading, columns, rows, lambda shown: f"and {counted(len(rows) - shown, 'replica')} more")
 
 
 def _topics(snapshot: Snapshot, rates: Rates | None) -> Section:

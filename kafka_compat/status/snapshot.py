@@ -191,10 +191,35 @@ class Group(NamedTuple):
         )
 
 
+class QuorumReplica(NamedTuple):
+    """A voter or an observer of the metadata quorum, as its leader sees it."""
+
+    node_id: int
+    is_voter: bool
+    lag: int
+    """Records that the replica does not have yet."""
+    fetched_before_ms: int | None
+    """Time since the replica's last fetch, or None if it has not fetched."""
+
+
+class Quorum(NamedTuple):
+    """The metadata quorum. `error` is the reason why it is unknown, such as a missing leader."""
+
+    leader_id: int | None = None
+    epoch: int | None = None
+    high_watermark: int | None = None
+    replicas: tuple[QuorumReplica, ...] = ()
+    error: str | None = None
+
+    @property
+    def voters(self) -> tuple[QuorumReplica, ...]:
+        return tuple(each for each in self.replicas if each.is_voter)
+
+
 class Snapshot(NamedTuple):
-    """The state of a cluster. `taken_at_s` is a monotonic time for computing rates. In KRaft mode, brokers do
-    not report the controller. `unserved` contains (broker ID, name of a Kafka error code) for brokers that do
-    not serve their groups. `missing` describes unknown data.
+    """The state of a cluster. `taken_at_s` is a monotonic time for computing rates. With a metadata quorum
+    (KRaft), Kafka's brokers do not report the controller. `unserved` contains (broker ID, name of a Kafka
+    error code) for brokers that do not serve their groups. `missing` describes unknown data.
     """
 
     time_ms: int
@@ -208,6 +233,8 @@ class Snapshot(NamedTuple):
     log_dirs: tuple[LogDir, ...]
     unserved: tuple[tuple[int, str], ...] = ()
     missing: tuple[str, ...] = ()
+    quorum: Quorum | None = None
+    """The metadata quorum, or None with ZooKeeper, on standalone brokers, or without permission."""
 
 
 class Rates(NamedTuple):

@@ -175,6 +175,10 @@ class EmbeddedCluster:
             await self.stop_broker(broker_id, controlled=False)
         await self.tree.close()
 
+    async def expire_session(self, broker_id: int) -> None:
+        """End the session of a broker, as if the broker had been unreachable for too long."""
+        await self.sessions[broker_id].expire()
+
     # --- the state of the cluster
 
     @property

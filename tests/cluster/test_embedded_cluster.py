@@ -1,4 +1,6 @@
-"""Three brokers in one process: topics, replication, broker failures, controllers and sessions."""
+"""Three brokers in one process: topics, replication, broker failures, controllers and sessions. The metadata
+store is embedded or, in campaigns, that of a quorum.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,18 @@ from kafka_compat.protocol.messages.find_coordinator import FindCoordinatorReque
 from kafka_compat.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafka_compat.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.cluster.embedded import SETTLE_S, EmbeddedCluster, until, until_missing
+from tests.quorum.cluster import QuorumCluster
+from tests.support import campaign
 
 ALL = {1, 2, 3}
 
 
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
-    cluster = EmbeddedCluster(tmp_path)
+_KINDS = [EmbeddedCluster, QuorumCluster] if campaign.enabled() else [EmbeddedCluster]
+
+
+@pytest.fixture(params=_KINDS, ids=lambda kind: kind.__name__)
+async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    cluster: EmbeddedCluster = request.param(tmp_path)
     await cluster.start()
     yield cluster
     await cluster.stop()
@@ -142,7 +149,7 @@ async def test_a_broker_registers_again_after_its_session_expires(cluster: Embed
     await cluster.create_topic("t")
     broker = cluster.brokers[cluster.leader("t")]
     epoch = broker.broker_epoch
-    await cluster.sessions[broker.broker_id].expire()
+    await cluster.expire_session(broker.broker_id)
     await until(lambda: broker.broker_epoch > epoch)
     await until(lambda: cluster.leader("t") >= 0)
 

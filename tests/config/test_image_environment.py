@@ -27,7 +27,7 @@ def test_a_container_without_settings_advertises_localhost_on_the_default_port()
     assert config.advertised_listeners == {"PLAINTEXT": ("localhost", 9092)}
 
 
-def test_a_kraft_node_is_a_broker_without_a_controller_listener() -> None:
+def test_a_node_of_a_quorum_has_listeners_for_clients_and_controllers() -> None:
     config = configured(
         CLUSTER_ID="4L6g3nShT-eMCtK--X86sw",
         KAFKA_NODE_ID="7",
@@ -43,6 +43,81 @@ def test_a_kraft_node_is_a_broker_without_a_controller_listener() -> None:
     assert config.advertised_listeners == {"PLAINTEXT": ("localhost", 32768), "BROKER": ("4c1d2e3f", 9093)}
     assert config.broker_id == 7
     assert config.unknown == ()
+    assert config.cluster_id == "4L6g3nShT-eMCtK--X86sw"
+    assert config.quorum is not None
+    assert config.quorum.is_alone
+    assert [(each.name, each.port) for each in config.quorum.listeners] == [("CONTROLLER", 9094)]
+
+
+def test_a_node_with_roles_alone_advertises_localhost_and_is_the_only_voter() -> None:
+    config = configured(KAFKA_PROCESS_ROLES="broker,controller")
+    assert config.advertised_listeners == {"PLAINTEXT": ("localhost", 9092)}
+    assert bound(config) == {"PLAINTEXT": 9092}
+    assert config.quorum is not None
+    assert config.quorum.is_alone
+
+
+def test_a_node_that_is_only_a_controller_has_no_listeners_for_clients() -> None:
+    config = configured(
+        KAFKA_PROCESS_ROLES="controller",
+        KAFKA_NODE_ID="1",
+        KAFKA_CONTROLLER_QUORUM_VOTERS="1@a:9093,2@b:9093",
+    )
+    assert config.listeners == ()
+    assert config.quorum is not None
+    assert [(each.name, each.port) for each in config.quorum.listeners] == [("CONTROLLER", 9093)]
+
+
+VOTERS = "1@kafka-1:9093,2@kafka-2:9093,3@kafka-3:9093"
+DIALECTS = {
+    "apache/kafka": {
+        "CLUSTER_ID": "MkU3OEVBNTcwNTJENDM2Qk",
+        "KAFKA_NODE_ID": "2",
+        "KAFKA_PROCESS_ROLES": "broker,controller",
+        "KAFKA_LISTENERS": "PLAINTEXT://:19092,CONTROLLER://:9093,PLAINTEXT_HOST://:9092",
+        "KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://kafka-2:19092,PLAINTEXT_HOST://localhost:39092",
+        "KAFKA_INTER_BROKER_LISTENER_NAME": "PLAINTEXT",
+        "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
+        "PLAINTEXT_HOST:PLAINTEXT",
+        "KAFKA_CONTROLLER_QUORUM_VOTERS": VOTERS,
+        "KAFKA_LOG_DIRS": "/tmp/kraft-combined-logs",
+    },
+    "cp-kafka": {
+        "CLUSTER_ID": "MkU3OEVBNTcwNTJENDM2Qk",
+        "KAFKA_NODE_ID": "2",
+        "KAFKA_PROCESS_ROLES": "controller,broker",
+        "KAFKA_LISTENERS": "INTERNAL://kafka-2:19092,CONTROLLER://kafka-2:9093,EXTERNAL://0.0.0.0:9092",
+        "KAFKA_ADVERTISED_LISTENERS": "INTERNAL://kafka-2:19092,EXTERNAL://localhost:39092",
+        "KAFKA_INTER_BROKER_LISTENER_NAME": "INTERNAL",
+        "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT",
+        "KAFKA_CONTROLLER_QUORUM_VOTERS": VOTERS,
+    },
+    "bitnami/kafka": {
+        "KAFKA_KRAFT_CLUSTER_ID": "MkU3OEVBNTcwNTJENDM2Qk",
+        "KAFKA_CFG_NODE_ID": "2",
+        "KAFKA_CFG_PROCESS_ROLES": "controller,broker",
+        "KAFKA_CFG_LISTENERS": "PLAINTEXT://:9092,CONTROLLER://:9093",
+        "KAFKA_CFG_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "KAFKA_CFG_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+        "KAFKA_CFG_CONTROLLER_QUORUM_VOTERS": VOTERS,
+    },
+}
+
+
+@pytest.mark.parametrize("image", DIALECTS)
+def test_the_variables_of_each_image_form_a_quorum(image: str) -> None:
+    config = configured(**DIALECTS[image])
+    quorum = config.quorum
+    assert quorum is not None
+    assert (quorum.node_id, quorum.roles) == (2, ("broker", "controller"))
+    assert quorum.voters == {number: (f"kafka-{number}", 9093) for number in (1, 2, 3)}
+    assert [(each.name, each.port) for each in quorum.listeners] == [("CONTROLLER", 9093)]
+    assert config.cluster_id == "MkU3OEVBNTcwNTJENDM2Qk"
+    assert config.unknown == ()
+    assert config.ignored_kraft == ()
+    assert config.without_effect == []
 
 
 def test_the_settings_of_the_group_coordinator_may_have_the_values_of_kafka_4() -> None:
@@ -67,6 +142,8 @@ def test_the_controller_listener_does_not_need_to_be_named_in_a_setting(prefix: 
     config = configured(**environment)
     assert bound(config) == {"PLAINTEXT": 9092}
     assert config.unknown == ()
+    assert config.quorum is not None
+    assert config.quorum.voters == {1: ("localhost", 9093)}
 
 
 def test_advertised_listeners_are_bound_if_no_listeners_are_given() -> None:

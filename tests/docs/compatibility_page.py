@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from importlib.metadata import requires
 
-from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED, TELEMETRY_SERVED
+from kafka_compat.handlers.served import CLUSTER_SERVED, QUORUM_SERVED, SERVED, TELEMETRY_SERVED
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.clients.programs import CLIENTS, PROJECT, ClientKind
 from tests.docs.genuine_versions import KAFKA_3_9, KAFKA_4_1
@@ -28,7 +28,6 @@ Most of these tests also run against Apache Kafka 3.9.1 or 4.1.0 and compare the
 """
 
 KAFKA_ONLY = {
-    ApiKey.DESCRIBE_QUORUM: "KRaft",
     ApiKey.UNREGISTER_BROKER: "KRaft",
     ApiKey.ADD_RAFT_VOTER: "KRaft",
     ApiKey.REMOVE_RAFT_VOTER: "KRaft",
@@ -122,7 +121,9 @@ def _here(kip: Kip) -> str:
 
 
 def _apis() -> str:
-    keys = sorted({*CLUSTER_SERVED, *TELEMETRY_SERVED, *map(ApiKey, {**KAFKA_3_9, **KAFKA_4_1})})
+    keys = sorted(
+        {*CLUSTER_SERVED, *TELEMETRY_SERVED, *QUORUM_SERVED, *map(ApiKey, {**KAFKA_3_9, **KAFKA_4_1})}
+    )
     rows = "".join(_api(key) for key in keys)
     return f"""\
 ## APIs and their versions
@@ -137,12 +138,14 @@ between brokers.
 
 
 def _api(key: ApiKey) -> str:
-    here = {**CLUSTER_SERVED, **TELEMETRY_SERVED}.get(key)
+    here = {**CLUSTER_SERVED, **TELEMETRY_SERVED, **QUORUM_SERVED}.get(key)
     note = ""
     if here is None:
         note = KAFKA_ONLY.get(key, "KIP-932" if "SHARE" in key.name else "")
     elif key in TELEMETRY_SERVED:
         note = "[how pushed metrics are exported](monitoring.md#what-clients-push)"
+    elif key in QUORUM_SERVED:
+        note = "with a [quorum](clusters.md#a-quorum-instead-of-zookeeper)"
     elif key not in SERVED:
         note = "in a cluster"
     name = "".join(part.title() for part in key.name.split("_"))

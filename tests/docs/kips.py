@@ -75,7 +75,12 @@ KIPS = (
     Kip(482, "Flexible versions and tagged fields", "protocol/messages/test_against_kafka.py"),
     Kip(496, "OffsetDelete", "conformance/test_groups.py"),
     Kip(497, "AlterPartition: ISR changes through the controller", "cluster/test_isr_proposals.py"),
-    Kip(500, "KRaft", "", "clusters use ZooKeeper, or the embedded store of `--brokers` and `--processes`"),
+    Kip(
+        500,
+        "KRaft: clusters without ZooKeeper",
+        "quorum/test_quorum_cluster.py",
+        "a quorum of kafka-compat's nodes only: its metadata log has records of its own",
+    ),
     Kip(511, "Client names and versions", "conformance/test_cluster.py"),
     Kip(516, "Topic ids", "conformance/test_topics.py"),
     Kip(534, "Timely removal of tombstones and transaction markers", "storage/compaction/test_cleaner.py"),
@@ -83,6 +88,7 @@ KIPS = (
     Kip(554, "SCRAM credential API", "conformance/test_scram_credentials.py"),
     Kip(584, "Feature versioning", "cluster/test_features.py"),
     Kip(588, "Producer recovery from transaction timeouts", "transactions/test_late_requests.py"),
+    Kip(595, "Raft: the protocol of the metadata quorum", "quorum/test_genuine_kafka.py"),
     Kip(599, "Quotas for topic creation and deletion", "quotas/test_clients.py"),
     Kip(612, "Connection creation rate limits", "quotas/test_clients.py"),
     Kip(651, "PEM certificates and keys", "security/test_key_stores.py"),
@@ -96,6 +102,7 @@ KIPS = (
     Kip(800, "Reasons in JoinGroup and LeaveGroup", "groups/test_records.py"),
     Kip(827, "Disk space in DescribeLogDirs", "restart/test_log_dirs.py"),
     Kip(848, "The `consumer` group protocol", "groups/consumer/test_histories.py"),
+    Kip(853, "Adding and removing voters of the quorum"),
     Kip(
         890,
         "Transaction verification",
@@ -115,5 +122,6 @@ KIPS = (
         "authorization/test_against_kafka.py",
         "without eligible leader replicas",
     ),
+    Kip(996, "Pre-vote in elections of the quorum", "quorum/test_genuine_kafka.py"),
     Kip(1071, "Streams groups", api=ApiKey.STREAMS_GROUP_HEARTBEAT),
 )

@@ -71,6 +71,6 @@ def test_the_settings_page_states_correctly_which_settings_work() -> None:
         "zookeeper.session.timeout.ms": "**works**",
         "num.io.threads": "not needed",
         "remote.log.storage.system.enable": "stored only",
-        "process.roles": "ignored",
+        "process.roles": "**works**",
     }
     assert {name: settings_page.state(keys[name], broker=True) for name in known} == known

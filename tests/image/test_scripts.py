@@ -223,19 +223,19 @@ def test_the_health_check_uses_the_settings_that_the_broker_was_started_with(roo
     assert called(health) == f"health --env --override listeners=PLAINTEXT://127.0.0.1:9096 {own}"
 
 
-def test_a_controller_only_container_is_healthy(root: Root) -> None:
-    container = root.start(f"{root.folder}/etc/kafka-compat/entrypoint", KAFKA_PROCESS_ROLES="controller")
-    assert container.stdout is not None
-    assert "only waits" in container.stdout.readline()
-    assert root.run(f"{root.folder}/etc/kafka-compat/health", KAFKA_CFG_PROCESS_ROLES="controller") == ""
-    container.send_signal(signal.SIGTERM)
-    assert container.wait(20) == 0
+def test_a_node_that_is_only_a_controller_runs_and_is_checked_like_a_broker(root: Root) -> None:
+    own = f"{root.folder}/etc/kafka-compat/server.properties"
+    assert called(root.container(KAFKA_PROCESS_ROLES="controller")) == f"serve --env --kafka-lines {own}"
+    health = root.run(f"{root.folder}/etc/kafka-compat/health", KAFKA_CFG_PROCESS_ROLES="controller")
+    assert called(health) == f"health --env {own}"
 
 
-def test_a_warning_is_logged_if_several_quorum_voters_are_configured(root: Root) -> None:
-    voters = "1@a:9093,2@b:9093,3@c:9093"
-    assert "runs standalone" in root.container(KAFKA_CFG_CONTROLLER_QUORUM_VOTERS=voters)
-    assert "alone" not in root.container(KAFKA_CONTROLLER_QUORUM_VOTERS="1@a:9093")
+def test_only_the_settings_of_a_quorum_node_are_formatted(root: Root) -> None:
+    arguments = ("kafka-storage", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c")
+    assert "Nothing to format" in root.run(*arguments, "/etc/kafka/kafka.properties")
+    node = root.folder / "node.properties"
+    node.write_text("node.id=1\nprocess.roles=broker,controller\n")
+    assert called(root.run(*arguments, str(node))) == f"storage {' '.join(arguments[1:])} {node}"
 
 
 def test_generated_cluster_ids_have_kafkas_format(root: Root) -> None:
@@ -247,7 +247,7 @@ def test_generated_cluster_ids_have_kafkas_format(root: Root) -> None:
 def test_each_command_is_available_under_all_its_names(root: Root) -> None:
     assert (root.folder / "opt" / "bitnami" / "kafka" / "bin").readlink() == Path("/opt/kafka/bin")
     folder = root.folder / "opt" / "kafka" / "bin"
-    for tool in TOOLS:
+    for tool in TOOLS.keys() - {"storage"}:
         assert f"main('{tool}')" in (folder / f"kafka-{tool}.sh").read_text()
     for name in (*(f"kafka-{tool}" for tool in TOOLS), "kafka-storage", "kafka-server-start", "cub"):
         assert os.access(folder / name, os.X_OK)

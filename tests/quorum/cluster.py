@@ -11,6 +11,7 @@ from kafka_compat.broker.quorum_process import QuorumProcess
 from kafka_compat.cluster.membership import Membership
 from kafka_compat.cluster.quorum_store import QuorumStore
 from kafka_compat.config import BrokerConfig
+from kafka_compat.coordination.replicated_store.records import CloseSession
 from kafka_compat.handlers.served import CLUSTER_SERVED, QUORUM_SERVED
 from kafka_compat.quorum.node import QuorumNode
 from tests.cluster.embedded import EmbeddedBroker, EmbeddedCluster
@@ -123,9 +124,17 @@ class QuorumCluster(EmbeddedCluster):
         await self.controllers.pop(node_id).stop()
 
     async def stop(self) -> None:
-        await super().stop()
-        for node_id in list(self.controllers):
-            await self.stop_controller(node_id)
+        # Stop all at once: the last brokers would wait for a majority that no longer exists.
+        await asyncio.gather(
+            *(self.stop_broker(broker_id, controlled=False) for broker_id in list(self.brokers))
+        )
+        await asyncio.gather(*map(self.stop_controller, list(self.controllers)))
+        await self.tree.close()
+
+    async def expire_session(self, broker_id: int) -> None:
+        broker = self.brokers[broker_id]
+        record = CloseSession(broker.store.session_id, "expired").framed()
+        self.nodes[broker_id].append([record], lambda: None)
 
     @property
     def leader_id(self) -> int:

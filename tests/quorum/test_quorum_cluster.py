@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
+from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode
 from tests.cluster.embedded import until
-from tests.quorum.cluster import QuorumCluster
+from tests.quorum.cluster import CLUSTER_ID, QuorumBroker, QuorumCluster
 
 
 async def test_three_combined_nodes_replicate_a_topic_and_keep_it_across_a_restart_of_all(
@@ -39,4 +41,42 @@ async def test_a_change_of_metadata_survives_the_loss_of_the_active_controller(t
     await cluster.start_controller(leader_id)
     leader = cluster.nodes[cluster.leader_id]
     await until(lambda: cluster.nodes[leader_id].applied == leader.applied)
+    await cluster.stop()
+
+
+async def test_a_node_that_was_away_catches_up_by_a_snapshot(tmp_path: Path) -> None:
+    settings = {
+        "metadata.log.max.record.bytes.between.snapshots": "2000",
+        "metadata.max.retention.bytes": "1",
+    }
+    cluster = QuorumCluster(tmp_path, settings=settings, controllers=3)
+    await cluster.start()
+    away = next(node_id for node_id in cluster.controllers if node_id != cluster.leader_id)
+    await cluster.stop_controller(away)
+    for number in range(5):
+        assert await cluster.create_topic(f"topic-{number}") == ErrorCode.NONE
+    leader = cluster.nodes[cluster.leader_id]
+    await until(lambda: leader.log.start_offset > 0)
+    shutil.rmtree(tmp_path / f"broker-{away}")
+    process = await cluster.start_controller(away)
+    await until(lambda: process.node.applied.offset == leader.applied.offset)
+    assert process.node.log.start_offset > 0
+    tree = process.store.machine.tree
+    assert "/brokers/topics/topic-4" in tree.nodes
+    await cluster.stop()
+
+
+async def test_a_broker_finds_the_quorum_by_its_bootstrap_servers(tmp_path: Path) -> None:
+    cluster = QuorumCluster(tmp_path, count=1, controllers=1)
+    (port,) = cluster.controller_ports.values()
+    await cluster.start_controller(101)
+    settings = cluster.node_settings(1)
+    del settings["controller.quorum.voters"]
+    settings["controller.quorum.bootstrap.servers"] = f"127.0.0.1:{port}"
+    broker = QuorumBroker(BrokerConfig.from_properties(settings))
+    broker.config.cluster_id = CLUSTER_ID
+    await broker.start()
+    assert broker.node.machine.leader_id == 101
+    assert not broker.node.machine.is_voter
+    await broker.stop(controlled=False)
     await cluster.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafka_compat.status.snapshot import Broker, Group, LogDir, Partition, Position, Snapshot, Topic
+from kafka_compat.status.snapshot import Broker, Group, LogDir, Partition, Position, Quorum, Snapshot, Topic
 
 GIB = 1 << 30
 
@@ -50,6 +50,7 @@ def snapshot(
     is_kraft: bool = False,
     unserved: Sequence[tuple[int, str]] = (),
     missing: Sequence[str] = (),
+    quorum: Quorum | None = None,
 ) -> Snapshot:
     """Of broker 1 alone, unless said otherwise; of Friday, 13 February 2009, 23:31:30 UTC."""
     return Snapshot(
@@ -64,6 +65,7 @@ def snapshot(
         log_dirs=tuple(log_dirs),
         unserved=tuple(unserved),
         missing=tuple(missing),
+        quorum=quorum,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_compat.status.rules import problems
-from kafka_compat.status.snapshot import Broker, Snapshot, rates
+from kafka_compat.status.snapshot import Broker, Quorum, QuorumReplica, Snapshot, rates
 from tests.status.found import GIB, away, group, log_dir, partition, snapshot, topic, up
 
 
@@ -94,6 +94,24 @@ def test_a_controller_that_is_only_unreachable_is_not_reported_as_down() -> None
 
 def test_no_missing_controller_is_reported_for_a_kraft_cluster() -> None:
     assert told(snapshot(controller_id=None, is_kraft=True)) == []
+
+
+def test_a_quorum_without_a_leader_and_a_silent_voter_are_reported() -> None:
+    without = snapshot(controller_id=None, is_kraft=True, quorum=Quorum(error="NOT_LEADER_OR_FOLLOWER"))
+    assert dict(told(without))["no-quorum-leader"].endswith("topics and leaders cannot change")
+    replicas = (
+        QuorumReplica(1, True, 0, 0),
+        QuorumReplica(2, True, 40, 12_000),
+        QuorumReplica(3, True, 0, 200),
+        QuorumReplica(4, False, 90, 60_000),
+    )
+    found = snapshot(controller_id=None, is_kraft=True, quorum=Quorum(1, 7, 90, replicas))
+    assert told(found) == [
+        (
+            "quorum-voter-silent",
+            "voter 2 of the metadata quorum has not fetched for 12 s: the quorum needs 2 of its 3 voters",
+        )
+    ]
 
 
 def test_failed_and_nearly_full_disks_are_reported() -> None:

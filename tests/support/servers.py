@@ -218,6 +218,8 @@ class GenuineKafka(Server):
     """
 
     name = "kafka"
+    format_options: tuple[str, ...] = ()
+    """Further arguments of `kafka-storage format`, in KRaft mode."""
 
     def __init__(
         self,
@@ -263,7 +265,7 @@ class GenuineKafka(Server):
             self.zookeeper.start()
         self.properties_file.write_text(_properties(self.properties()))
         if self.mode == "kraft":
-            arguments = ("format", "--ignore-formatted", "-t", "MkU3OEVBNTcwNTJENDM2Qg")
+            arguments = ("format", "--ignore-formatted", "-t", "MkU3OEVBNTcwNTJENDM2Qg", *self.format_options)
             java.run("kafka-storage", *arguments, "-c", str(self.properties_file), version=self.version)
         elif self._was_started:
             self._forget_session()

@@ -19,7 +19,7 @@ from kafka_compat.protocol.messages.describe_quorum import (
 )
 from kafka_compat.tools import registry
 from kafka_compat.tools.metadata_quorum import replication_lines, status_lines
-from tests.support import campaign, java
+from tests.support import campaign
 from tests.support.java_tools import JavaTools
 from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.servers import GenuineKafka
@@ -172,15 +172,12 @@ def test_a_file_of_no_controller_is_rejected(
 class DynamicKafka(GenuineKafka):
     """Apache Kafka with one controller whose voters are in the log (KIP-853)."""
 
+    format_options = ("--standalone",)
+
     def properties(self) -> dict[str, str]:
         found = super().properties()
         found["controller.quorum.bootstrap.servers"] = found.pop("controller.quorum.voters").partition("@")[2]
         return found
-
-    def prepare(self) -> None:
-        super().prepare()
-        arguments = ("format", "--ignore-formatted", "--standalone", "-t", "MkU3OEVBNTcwNTJENDM2Qg")
-        java.run("kafka-storage", *arguments, "-c", str(self.properties_file), version=self.version)
 
 
 LINES = """
@@ -223,7 +220,7 @@ def test_the_command_prints_the_same_output_as_kafkas(
                 code = registry.run("metadata-quorum", words)
                 printed = capsys.readouterr()
                 assert code == expected.code, (line, printed.err, expected.err)
-                assert _CHANGING.sub("#", printed.out) == _CHANGING.sub("#", expected.out), line
+                assert _neutral(printed.out) == _neutral(expected.out), line
                 if "Exception" in expected.err:
                     # The first line of Kafka's own classes: the kind and the message.
                     assert printed.err.splitlines()[0] == _exception(expected.err), line
@@ -232,6 +229,11 @@ def test_the_command_prints_the_same_output_as_kafkas(
     finally:
         tools.close()
         server.stop()
+
+
+def _neutral(text: str) -> str:
+    """Replace values that change, and the width of their columns."""
+    return re.sub(" +", " ", _CHANGING.sub("#", text))
 
 
 def _exception(text: str) -> str:

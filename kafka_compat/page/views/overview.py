@@ -54,6 +54,7 @@ async def see(visit: Visit) -> Data:
         "records_per_second": _sum(rates),
         "size_bytes": _sum([row["size_bytes"] for row in topics]),
         "connections": sum(len(server.connections) for _, server in visit.observed.servers()),
+        "quorum": _quorum(visit),
         "disks": [disk_row(one) for one in dirs],
         "busiest_topics": _busiest(topics),
         "groups_most_behind": worst,
@@ -66,6 +67,35 @@ async def _log_dirs(visit: Visit) -> tuple[list[snapshot.LogDir], list[str]]:
     if not visit.rights.may_see_cluster:
         return [], []
     return await log_dirs(visit, with_replicas=False)
+
+
+def _quorum(visit: Visit) -> Data | None:
+    """Return the metadata quorum as this process's node sees it, or None if there is none or it is not
+    visible to the console's principal. Only the leader knows the lag of the voters.
+    """
+    node = next((each.quorum for each in visit.cluster.services if each.quorum is not None), None)
+    if node is None or not visit.rights.may_see_cluster:
+        return None
+    state, found = node.state(), node.describe()
+    lags = {}
+    if found is not None:
+        lags = {each.key.node_id: state.log_end_offset - each.log_end_offset for each in found.voters}
+    return {
+        "node_id": state.node_id,
+        "state": state.state,
+        "leader": state.leader_id if state.leader_id >= 0 else None,
+        "epoch": state.epoch,
+        "high_watermark": state.high_watermark,
+        "voters": [
+            {
+                "id": voter_id,
+                "address": None if address is None else f"{address[0]}:{address[1]}",
+                "role": "leader" if voter_id == state.leader_id else "voter",
+                "lag": lags.get(voter_id),
+            }
+            for voter_id, address in state.voters.items()
+        ],
+    }
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

@@ -1,4 +1,4 @@
-"""A quorum of nodes in memory, with simulated time: one committed log, and what may go wrong on the way to it.
+"""A quorum of nodes in memory, with simulated time: one committed log, and faults on the way to it.
 
 Raft itself is not simulated. Appends are delayed, lost, taken twice, or taken without a response; leaders
 change and lose uncommitted records; nodes apply late, learn of leaders late, restart from the log or from a
@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from uuid import UUID
 
 from kafka_compat.coordination.replicated_store import records
 from kafka_compat.coordination.replicated_store.metadata_log import AppliedRecord, LogApplication, LogNode
 from kafka_compat.coordination.replicated_store.store import ReplicatedStore
+from kafka_compat.coordination.store.tree import ImageClosed
 
 
 class SimulatedNode(LogNode):
@@ -203,6 +205,11 @@ class SimulatedQuorum:
 
     async def snapshot_of(self, node: SimulatedNode) -> tuple[int, list[bytes]]:
         """Take a snapshot while the node applies records."""
+        while True:
+            with suppress(ImageClosed):
+                return await self._taken(node)
+
+    async def _taken(self, node: SimulatedNode) -> tuple[int, list[bytes]]:
         async with node.snapshotting:
             taken = node.application.snapshot()
             offset = node.store.machine.end_offset

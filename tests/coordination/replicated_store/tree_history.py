@@ -1,8 +1,9 @@
 """Histories of operations on a tree, and checkers for them.
 
 `is_linearizable` searches for an order of the operations that explains all results, and in which an operation
-that ended before another one began precedes it. It processes the history in the order of time, and keeps all
-states that the tree may have (Lowe, "Testing for linearizability", 2017).
+that ended before another one began precedes it. Operations of one session take effect in the order in which
+they began; those that are left when it ends have no effect. The function processes the history in the order
+of time, and keeps all states that the tree may have (Lowe, "Testing for linearizability", 2017).
 """
 
 from __future__ import annotations
@@ -87,9 +88,11 @@ def _closure(possible: set[Configuration], pending: Sequence[Operation]) -> set[
     new = list(possible)
     while new:
         state, done, ended = new.pop()
+        blocked = set(ended)
         for operation in pending:
-            if operation in done or operation.session in ended:
+            if operation in done or operation.session in (ended if operation.kind == "end" else blocked):
                 continue
+            blocked.add(operation.session)
             after = _effect(dict(state), operation)
             if after is None:
                 continue

@@ -27,6 +27,7 @@ class Workload:
         self.left = count
         self.history: list[Operation] = []
         self.problems: list[str] = []
+        self._ended: set[int] = set()
         self._ends: dict[int, Operation] = {}
         self._open: dict[int, list[Operation]] = {}
         self._clients: dict[SimulatedNode, list[asyncio.Task[None]]] = {}
@@ -151,6 +152,10 @@ class Workload:
         return operation
 
     def _ending(self, session_id: int) -> None:
+        """Begin the end of a session, once."""
+        if session_id in self._ended:
+            return
+        self._ended.add(session_id)
         operation = self._ends[session_id] = Operation("end", session_id)
         self.history.append(operation)
 
@@ -160,5 +165,5 @@ class Workload:
         for session_id in [known for known in self._ends if known < machine.end_offset]:
             if session_id not in machine.sessions:
                 self._ends.pop(session_id).end(())
-                for operation in self._open.pop(session_id):
+                for operation in self._open.pop(session_id, ()):
                     operation.give_up()

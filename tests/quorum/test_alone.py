@@ -1,0 +1,49 @@
+"""Which metadata store a node uses that is its only voter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.config import BrokerConfig
+from kafka_compat.coordination.store.journal import JOURNAL_NAME
+from kafka_compat.quorum.alone import is_standalone
+from kafka_compat.quorum.metadata_directory import claim_metadata_log
+
+
+def _standalone(directory: Path, voters: str, roles: str = "broker,controller") -> bool:
+    listeners = ["PLAINTEXT://:9092"] * ("broker" in roles) + ["CONTROLLER://:9093"] * ("controller" in roles)
+    config = BrokerConfig.from_properties(
+        {
+            "process.roles": roles,
+            "node.id": "1",
+            "controller.quorum.voters": voters,
+            "controller.listener.names": "CONTROLLER",
+            "listeners": ",".join(listeners),
+            "log.dirs": str(directory),
+        }
+    )
+    assert config.quorum is not None
+    return is_standalone(config.quorum, str(directory))
+
+
+@pytest.mark.parametrize("voters", ["1@localhost:9093", "1@127.0.0.1:9093", "1@[::1]:9093"])
+def test_a_new_node_that_no_other_machine_can_reach_is_standalone(tmp_path: Path, voters: str) -> None:
+    assert _standalone(tmp_path, voters)
+
+
+@pytest.mark.parametrize("voters", ["1@kafka-1:9093", "1@localhost:9093,2@localhost:9094"])
+def test_a_new_node_that_others_may_join_belongs_to_a_quorum(tmp_path: Path, voters: str) -> None:
+    assert not _standalone(tmp_path, voters)
+
+
+def test_a_controller_without_a_broker_belongs_to_a_quorum(tmp_path: Path) -> None:
+    assert not _standalone(tmp_path, "1@localhost:9093", "controller")
+
+
+def test_a_node_keeps_the_store_of_its_first_startup(tmp_path: Path) -> None:
+    (tmp_path / JOURNAL_NAME).touch()
+    assert _standalone(tmp_path, "1@kafka-1:9093")
+    claim_metadata_log(str(tmp_path))
+    assert not _standalone(tmp_path, "1@localhost:9093")

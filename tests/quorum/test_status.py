@@ -1,0 +1,75 @@
+"""A running quorum in the output of status and metadata-quorum, in metrics and on the page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kafka_compat.client.cluster import Cluster
+from kafka_compat.metrics.scraper import Scraper
+from kafka_compat.status.observer import Observer
+from kafka_compat.status.snapshot import Snapshot
+from kafka_compat.tools import registry
+from tests.cluster.embedded import until
+from tests.quorum.cluster import CLUSTER_ID, QuorumCluster
+
+
+PATIENT = {
+    "controller.quorum.election.timeout.ms": "1000",
+    "controller.quorum.fetch.timeout.ms": "10000",
+    "broker.session.timeout.ms": "18000",
+}
+"""Timeouts with which the leader stays, also on a busy machine."""
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[QuorumCluster]:
+    running = QuorumCluster(tmp_path, settings=PATIENT)
+    await running.start()
+    await until(lambda: all(len(broker.metadata.brokers) == 3 for broker in running.brokers.values()))
+    yield running
+    await running.stop()
+
+
+def address(cluster: QuorumCluster, broker_id: int = 1) -> str:
+    ((host, port),) = cluster.brokers[broker_id].addresses.values()
+    return f"{host}:{port}"
+
+
+def observe(bootstrap: str) -> Snapshot:
+    with Cluster(bootstrap) as client:
+        return Observer(client).observe()
+
+
+async def test_the_state_of_a_quorum_is_shown(
+    cluster: QuorumCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leader_id = cluster.leader_id
+    states = {node_id: node.state() for node_id, node in cluster.nodes.items()}
+    assert sorted(state.state for state in states.values()) == ["follower", "follower", "leader"]
+    assert {state.leader_id for state in states.values()} == {leader_id}
+    assert list(states[1].voters) == [1, 2, 3]
+
+    found = await asyncio.to_thread(observe, address(cluster))
+    assert found.is_kraft
+    assert found.quorum is not None
+    assert found.quorum.leader_id == leader_id
+    assert {each.node_id for each in found.quorum.voters} == {1, 2, 3}
+
+    for where in (
+        f"--bootstrap-server {address(cluster)}",
+        f"--bootstrap-controller 127.0.0.1:{cluster.controller_ports[1]}",
+    ):
+        words = [*where.split(), "describe", "--status"]
+        assert await asyncio.to_thread(registry.run, "metadata-quorum", words) == 0
+        printed = capsys.readouterr().out
+        assert f"ClusterId:              {CLUSTER_ID}\nLeaderId:               {leader_id}\n" in printed
+
+    scraper = Scraper([cluster.brokers[leader_id]])
+    text = b"".join([piece async for piece in await scraper.text(scraper.look())]).decode()
+    scraper.close()
+    assert 'kafka_server_raftmetrics_current_state{current_state="leader"} 1' in text
+    assert f"kafka_server_raftmetrics_current_leader {leader_id}" in text
