@@ -29,6 +29,7 @@ TOOLS: Final = {
     "producer-perf-test": "kafka_compat.tools.producer_perf_test",
     "reassign-partitions": "kafka_compat.tools.reassign_partitions",
     "share-groups": "kafka_compat.tools.share_groups",
+    "storage": "kafka_compat.tools.storage",
     "topics": "kafka_compat.tools.topics",
     "transactions": "kafka_compat.tools.transactions",
 }
