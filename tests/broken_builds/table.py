@@ -27,6 +27,10 @@ SHARE_PARTITIONS = (
 FENCES = "tests/cluster/test_epoch_fencing.py::"
 IN_SYNC = "tests/replication/test_in_sync.py::"
 STORE_SERVER = "tests/coordination/store/test_store_server.py::"
+TREE_MACHINE = "tests/coordination/replicated_store/test_tree_machine.py::"
+REPLICATED_STORE = "tests/coordination/replicated_store/test_store.py::"
+SESSION_TIMEOUTS = "tests/coordination/replicated_store/test_session_timeouts.py::"
+SHARED_STORE_TESTS = "tests/coordination/store/test_metadata_store.py::"
 KNOWN_CASES = "tests/simulation/test_known_cases.py::"
 TOKENS = "tests/security/tokens/"
 
@@ -444,5 +448,96 @@ BROKEN_BUILDS = (
         "heappush(covering, (-batch.delivery_count, -batch.delivery_state, batch.last_offset))",
         "heappush(covering, (batch.delivery_count, -batch.delivery_state, batch.last_offset))",
         SHARE_PARTITIONS,
+    ),
+    BrokenBuild(
+        "a replicated call is applied twice",
+        "coordination/replicated_store/tree_machine.py",
+        "change.call != session.last_call + 1:",
+        "change.call < session.last_call:",
+        TREE_MACHINE + "test_only_the_next_call_of_a_session_has_an_effect",
+    ),
+    BrokenBuild(
+        "a replicated call whose predecessor is lost is applied",
+        "coordination/replicated_store/tree_machine.py",
+        "change.call != session.last_call + 1:",
+        "change.call <= session.last_call:",
+        TREE_MACHINE + "test_only_the_next_call_of_a_session_has_an_effect",
+    ),
+    BrokenBuild(
+        "the ephemeral nodes of an ended session stay in the replicated tree",
+        "coordination/replicated_store/tree_machine.py",
+        "for path in sorted(session.ephemerals)]",
+        "for path in ()]",
+        TREE_MACHINE + "test_the_end_of_a_session_deletes_its_ephemeral_nodes",
+    ),
+    BrokenBuild(
+        "a new incarnation does not end the sessions of the earlier one",
+        "coordination/replicated_store/tree_machine.py",
+        "if (earlier.node_id, earlier.directory_id) == (opened.node_id, opened.directory_id):",
+        "if False:",
+        TREE_MACHINE + "test_a_new_incarnation_ends_the_sessions_of_the_earlier_one_in_the_same_step",
+    ),
+    BrokenBuild(
+        "a late record of an earlier incarnation opens a session",
+        "coordination/replicated_store/tree_machine.py",
+        "if opened.incarnation in known[:-1]:",
+        "if False:",
+        TREE_MACHINE + "test_a_new_incarnation_ends_the_sessions_of_the_earlier_one_in_the_same_step",
+    ),
+    BrokenBuild(
+        "a snapshot of the replicated tree contains later changes",
+        "coordination/store/tree.py",
+        "yield path, self._kept.get(path) or self._tree.nodes[path].values()",
+        'yield path, self._tree.nodes.get(path, self._tree.nodes["/"]).values()',
+        TREE_MACHINE + "test_a_snapshot_shows_one_moment_although_the_tree_changes_while_it_is_read",
+    ),
+    BrokenBuild(
+        "a snapshot of the replicated tree loses the outcomes of calls",
+        "coordination/replicated_store/tree_machine.py",
+        "entry.outcomes.extend(item.outcomes)",
+        "pass",
+        REPLICATED_STORE + "test_a_node_that_fell_behind_continues_from_a_snapshot",
+    ),
+    BrokenBuild(
+        "replicated calls are not sent again to a new leader",
+        "coordination/replicated_store/outbox.py",
+        "        if is_known:\n            self.send_again()",
+        "        if False:\n            self.send_again()",
+        REPLICATED_STORE + "test_all_calls_are_sent_again_to_a_new_leader_and_wait_while_there_is_none",
+    ),
+    BrokenBuild(
+        "only new replicated calls are sent after a failure",
+        "coordination/replicated_store/outbox.py",
+        "self._unsent.extend(self._outstanding())",
+        "self._unsent.extend(list(self._outstanding())[-1:])",
+        REPLICATED_STORE + "test_all_calls_are_sent_again_in_order_after_a_failure",
+    ),
+    BrokenBuild(
+        "watches of the replicated tree fire after the change can be read",
+        "coordination/replicated_store/store.py",
+        "                session.fire(event)",
+        "                self._loop.call_later(0.01, session.fire, event)",
+        SHARED_STORE_TESTS + "test_a_change_is_readable_only_after_its_watch_has_fired[replicated]",
+    ),
+    BrokenBuild(
+        "a read does not wait for the earlier calls of its replicated session",
+        "coordination/replicated_store/session.py",
+        "while self._calls:\n            await asyncio.wait",
+        "while False:\n            await asyncio.wait",
+        REPLICATED_STORE + "test_a_read_waits_for_the_earlier_calls_of_its_session",
+    ),
+    BrokenBuild(
+        "the sessions of an earlier process are kept alive by its successor",
+        "coordination/replicated_store/session_timeouts.py",
+        "if latest[node_id][-1] == incarnation:",
+        "if True:",
+        SESSION_TIMEOUTS + "test_sessions_of_an_earlier_process_are_not_kept_alive_by_its_successor",
+    ),
+    BrokenBuild(
+        "time during which the quorum's leader did not run is counted",
+        "coordination/replicated_store/session_timeouts.py",
+        "min(max(now_s - self._looked_s, 0.0), _STEP_S_MAX)",
+        "max(now_s - self._looked_s, 0.0)",
+        SESSION_TIMEOUTS + "test_time_during_which_the_leader_did_not_run_is_not_counted",
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+from collections.abc import Sequence
 from contextvars import Context
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from tests.support.waiting import until
 TIMEOUT_MS = 1000
 
 
-def calls_of(appends: list[list[bytes]]) -> list[list[int]]:
+def calls_of(appends: Sequence[Sequence[bytes]]) -> list[list[int]]:
     """Return the numbers of the calls in each append."""
     decoded = [[records.decode_change(records.unframed(0, item)) for item in append] for append in appends]
     return [[item.call for item in append if isinstance(item, records.Transaction)] for append in decoded]
@@ -66,7 +67,7 @@ async def test_all_calls_are_sent_again_in_order_after_a_failure(monkeypatch: py
         failed()
     third = asyncio.ensure_future(held.create("/a/b/c"))
     node.takes = True
-    assert await asyncio.gather(first, second, third) == ["/a", "/a/b", "/a/b/c"]
+    assert [await call for call in (first, second, third)] == ["/a", "/a/b", "/a/b/c"]
     assert calls_of(node.appends) == [[1], [2], [1, 2, 3]]
 
 
@@ -97,7 +98,7 @@ async def test_all_calls_are_sent_again_to_a_new_leader_and_wait_while_there_is_
     node.failures[-1]()
     node.takes = True
     node.store.leader_changed(2, 2)
-    assert await asyncio.gather(first, second) == ["/a", "/b"]
+    assert [await call for call in (first, second)] == ["/a", "/b"]
     assert calls_of(node.appends) == [[1], [1, 2]]
 
 
