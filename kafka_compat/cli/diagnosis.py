@@ -1,4 +1,4 @@
-"""Diagnosis of a client's connection to a broker, step by step: DNS, TCP, TLS, SASL, metadata, permissions.
+"""Diagnosis of a client's connection to a broker, step by step: from DNS and TCP to permissions.
 
 The finding for a failed step states the remedy, and whether client, broker or network is the cause.
 """
@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kafka_compat.client.connection import Connection
 from kafka_compat.client.connection_settings import ConnectionSettings
-from kafka_compat.errors import ErrorCode
+from kafka_compat.errors import ErrorCode, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.metadata import MetadataRequestTopic
 from kafka_compat.security.sasl.client import Untrusted
@@ -21,6 +21,7 @@ _SEE_LOG: Final = "the broker's log states the reason, once per client address"
 _HOST_MISMATCH: Final = (62, 64)
 _NOT_YET_OR_NO_LONGER_VALID: Final = (9, 10)
 _METADATA_VERSION: Final = 9
+_QUORUM: Final = "quorum"
 _DESCRIBE_GROUPS_VERSION: Final = 5
 _OPERATIONS: Final = {3: "read", 4: "write", 6: "delete", 7: "alter", 8: "describe"}
 
@@ -60,6 +61,7 @@ class Examination:
         self._settings = settings
         self._wanted = wanted
         self.brokers: dict[int, tuple[str, int]] = {}
+        self._apis: set[int] = set()
 
     def all(self, bootstrap: list[tuple[str, int]]) -> Iterator[Finding]:
         """Yield the findings for the bootstrap addresses, and then for all other brokers in the metadata."""
@@ -89,17 +91,20 @@ class Examination:
         if self._settings.mechanism is None or self._settings.new_client is not None:
             steps.append(("metadata", self._metadata))
             if rights:
+                steps.append((_QUORUM, self._quorum))
                 steps += [(f"topic {name}", partial(self._topic, name)) for name in self._wanted.topics]
                 steps += [(f"group {name}", partial(self._group, name)) for name in self._wanted.groups]
         self._dial: Connection | None = None
         self._connection: socket.socket | None = None
         try:
             for step, work in steps:
+                if step == _QUORUM and ApiKey.DESCRIBE_QUORUM not in self._apis:
+                    continue
                 try:
                     yield Finding(address, step, True, work())
                 except _Failed as failed:
                     yield Finding(address, step, False, str(failed), failed.side, failed.remedy)
-                    if not step.startswith(("topic ", "group ")):
+                    if not step.startswith((_QUORUM, "topic ", "group ")):
                         return
         finally:
             if self._connection is not None:
@@ -172,6 +177,13 @@ class Examination:
                     f"set {with_tls}, and ssl.truststore.location to the CA that signed its certificate",
                 ) from None
             raise _Failed(f"{error}", "broker", "check that this is the port of a Kafka broker") from None
+        self._apis = {each.api_key for each in answer.api_keys}
+        if ApiKey.VOTE in self._apis and ApiKey.METADATA not in self._apis:
+            raise _Failed(
+                "a controller of the metadata quorum, which does not serve clients",
+                "client",
+                "connect to a listener of a broker instead of one in controller.listener.names",
+            )
         return f"a Kafka broker with {len(answer.api_keys)} APIs"
 
     def _choose(self) -> str:
@@ -230,6 +242,28 @@ class Examination:
                 "it lists no brokers yet", "broker", "check in the broker's log that there is a controller"
             )
         return f"broker{'s' if len(answer.brokers) > 1 else ''} {listed}"
+
+    def _quorum(self) -> str:
+        from kafka_compat.protocol.messages.describe_quorum import PartitionData, TopicData
+
+        asked = [TopicData(topic_name="__cluster_metadata", partitions=[PartitionData()])]
+        answer = self._asked(ApiKey.DESCRIBE_QUORUM, 0, topics=asked)
+        found = answer.topics[0].partitions[0] if answer.topics and answer.topics[0].partitions else answer
+        code = answer.error_code or found.error_code
+        if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            return "not checked: this user is not permitted to describe the cluster"
+        if code:
+            raise _Failed(
+                f"the metadata quorum does not respond ({known_code(code).name}): topics and leaders cannot "
+                "change",
+                "broker",
+                "start the voters in controller.quorum.voters: a majority must run",
+            )
+        end = max(each.log_end_offset for each in found.current_voters)
+        voters = ", ".join(
+            f"{each.replica_id} (lag {end - each.log_end_offset})" for each in found.current_voters
+        )
+        return f"leader {found.leader_id} in epoch {found.leader_epoch}, voters {voters}"
 
     def _topic(self, name: str) -> str:
         answer = self._asked(

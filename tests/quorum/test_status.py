@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kafka_compat.cli.diagnosis import Examination, Wanted
 from kafka_compat.client.cluster import Cluster
+from kafka_compat.client.connection_settings import connection_settings
 from kafka_compat.metrics.scraper import Scraper
 from kafka_compat.status.observer import Observer
 from kafka_compat.status.snapshot import Snapshot
@@ -72,3 +74,14 @@ async def test_the_state_of_a_quorum_is_shown(
     scraper.close()
     assert 'kafka_server_raftmetrics_current_state{current_state="leader"} 1' in text
     assert f"kafka_server_raftmetrics_current_leader {leader_id}" in text
+
+
+async def test_doctor_checks_the_quorum_and_recognizes_a_controller(cluster: QuorumCluster) -> None:
+    def diagnosed(port: int) -> dict[str, str]:
+        examination = Examination(connection_settings({}, 10), Wanted())
+        return {each.step: each.text for each in examination.one("127.0.0.1", port, rights=True)}
+
+    found = await asyncio.to_thread(diagnosed, int(address(cluster).rpartition(":")[2]))
+    assert found["quorum"].startswith(f"leader {cluster.leader_id} in epoch ")
+    found = await asyncio.to_thread(diagnosed, cluster.controller_ports[1])
+    assert found["protocol"] == "a controller of the metadata quorum, which does not serve clients"
