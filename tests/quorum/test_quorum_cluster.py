@@ -99,7 +99,7 @@ async def test_a_node_that_cannot_save_its_vote_stops_and_another_one_leads(
     # The vote of the next epoch cannot be saved.
     process.node.handle(Resigning())
     other = next(node for node in cluster.nodes.values() if node is not process.node)
-    await until(lambda: other.machine.leader_id not in (-1, process.node.node_id))
-    await asyncio.wait_for(stopped.wait(), 10)
+    await asyncio.wait_for(stopped.wait(), 30)
+    await until(lambda: other.machine.leader_id not in (-1, process.node.node_id), 30)
     assert "Check the disk" in caplog.text
     await cluster.stop()
