@@ -90,9 +90,33 @@ class QuorumConfig(NamedTuple):
         return bool(self.voters)
 
     @property
+    def sole_address(self) -> Address | None:
+        """The address of this controller if the settings name no other one, or else None. Without
+        controller.quorum.voters, this is an address of the loopback interface with the port of this node, as
+        in the server.properties of Apache Kafka. Other brokers may nevertheless belong to the cluster.
+        """
+        if not self.is_controller:
+            return None
+        if self.voters:
+            return self.voters.get(self.node_id) if len(self.voters) == 1 else None
+        address = self.bootstrap_servers[0]
+        is_own = len(self.bootstrap_servers) == 1 and address[1] in (each.port for each in self.listeners)
+        return address if is_own and is_loopback(address[0]) else None
+
+    @property
     def is_alone(self) -> bool:
-        """Whether this node is the only voter. Other brokers may nevertheless belong to its cluster."""
-        return self.is_controller and list(self.voters) == [self.node_id]
+        """Whether the settings name no other controller than this node."""
+        return self.sole_address is not None
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host of the settings is one of the loopback interface."""
+    import ipaddress  # Imported here, because few brokers need it at startup.
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def wants_quorum(static: Mapping[str, str]) -> bool:

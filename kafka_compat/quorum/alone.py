@@ -5,17 +5,18 @@ Such a node cannot know whether other brokers will join its cluster.
 Rules
 1. A node with a metadata log is a node of a quorum.
 2. A node with the journal of a standalone broker remains a standalone broker, so that it keeps its topics.
-3. A new node is a standalone broker if its address in controller.quorum.voters is one of the loopback
-   interface, because nodes on other machines could not reach it. It starts in half the time of a quorum.
+3. A new node is a standalone broker if its address in controller.quorum.voters (or, without it, the only one
+   in controller.quorum.bootstrap.servers) is one of the loopback interface, because nodes on other machines
+   could not reach it. It starts in half the time of a quorum.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import os
 from typing import TYPE_CHECKING
 
+from kafka_compat.config.quorum import is_loopback
 from kafka_compat.coordination.store.journal import JOURNAL_NAME
 from kafka_compat.quorum.metadata_directory import OWN_LOG
 from kafka_compat.storage.directories.directory_names import METADATA_LOG
@@ -28,11 +29,12 @@ log = logging.getLogger(__name__)
 
 def is_standalone(config: QuorumConfig, log_directory: str) -> bool:
     """Return whether a node runs as a standalone broker. `log_directory` is the first one of log.dirs."""
-    if not (config.is_alone and config.is_broker):
+    address = config.sole_address
+    if address is None or not config.is_broker:
         return False
     if os.path.exists(f"{config.metadata_log_dir}/{METADATA_LOG}/{OWN_LOG}"):
         return False
-    is_local = is_loopback(config.voters[config.node_id][0])
+    is_local = is_loopback(address[0])
     if os.path.exists(f"{log_directory}/{JOURNAL_NAME}"):
         if not is_local:
             log.info(
@@ -43,11 +45,3 @@ def is_standalone(config: QuorumConfig, log_directory: str) -> bool:
             )
         return True
     return is_local
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host in controller.quorum.voters is one of the loopback interface."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

@@ -77,6 +77,9 @@ def test_a_quorum_with_dynamic_voters_is_found_through_bootstrap_servers() -> No
     found = BrokerConfig(STOCK_FILES["4.4"]).quorum
     assert found is not None
     assert not found.is_static
+    assert found.is_alone
+    assert not found._replace(bootstrap_servers=(("kafka-1", 9093),)).is_alone
+    assert not found._replace(bootstrap_servers=(("localhost", 19093),)).is_alone
     assert found.bootstrap_servers == (("localhost", 9093),)
     assert found.advertised == {"CONTROLLER": ("localhost", 9093)}
 

@@ -29,8 +29,6 @@ Most of these tests also run against Apache Kafka 3.9.1 or 4.1.0 and compare the
 
 KAFKA_ONLY = {
     ApiKey.UNREGISTER_BROKER: "KRaft",
-    ApiKey.ADD_RAFT_VOTER: "KRaft",
-    ApiKey.REMOVE_RAFT_VOTER: "KRaft",
     ApiKey.ENVELOPE: "KRaft",
 }
 """The reason why the broker does not serve an API that Apache Kafka advertises."""

@@ -102,7 +102,7 @@ KIPS = (
     Kip(800, "Reasons in JoinGroup and LeaveGroup", "groups/test_records.py"),
     Kip(827, "Disk space in DescribeLogDirs", "restart/test_log_dirs.py"),
     Kip(848, "The `consumer` group protocol", "groups/consumer/test_histories.py"),
-    Kip(853, "Adding and removing voters of the quorum"),
+    Kip(853, "Adding and removing voters of the quorum", "quorum/test_voter_changes.py"),
     Kip(
         890,
         "Transaction verification",
@@ -122,6 +122,6 @@ KIPS = (
         "authorization/test_against_kafka.py",
         "without eligible leader replicas",
     ),
-    Kip(996, "Pre-vote in elections of the quorum", "quorum/test_genuine_kafka.py"),
+    Kip(996, "Pre-vote in elections of the quorum", "coordination/raft/test_elections.py"),
     Kip(1071, "Streams groups", api=ApiKey.STREAMS_GROUP_HEARTBEAT),
 )
