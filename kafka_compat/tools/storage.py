@@ -112,7 +112,7 @@ def _parsed(arguments: list[str]) -> tuple[str, Arguments, Sequence[str]]:
         fail(_PROGRAM, _PAGE, "too few arguments")
     command, *more = rest
     page, known = f"{_PAGE}-{command}", _COMMANDS[command]
-    given, _ = parse(_PROGRAM, page, known, more)
+    given, _ = parse(_PROGRAM, page, known, more, shown=_shown)
     chosen = sorted((more.index(f"--{name}"), name) for name in _EXCLUSIVE if f"--{name}" in more)
     if len(chosen) > 1:
         first, second = (_shown(name) for _, name in chosen[:2])
