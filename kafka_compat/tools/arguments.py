@@ -38,7 +38,8 @@ def parse(
     shown: Callable[[str], str] = "--{}".format,
 ) -> tuple[Arguments, list[str]]:
     """Return the values of the flags, and the arguments starting at the first one that is listed in `until`.
-    `page` is the help file, and `shown` returns a flag as errors name it. Exits on --help and on invalid arguments.
+    `page` is the help file, and `shown` returns a flag as errors name it. Exits on --help and on invalid
+    arguments.
     """
     found = Arguments()
     rest = list(reversed(arguments))
