@@ -1,8 +1,8 @@
 """Control records of the metadata log and its snapshots, as in Kafka: leader changes, and sets of voters.
 
 Rules
-1. The version of a LeaderChange record is 1 if directory IDs of voters are known, and otherwise 0, as with
-   kraft.version 0.
+1. A LeaderChange record has version 0, without directory IDs: Kafka 4.4 writes no other version, and its
+   tools read every LeaderChange record as version 0.
 2. A control batch contains only control records.
 """
 
@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from kafka_compat.coordination.raft.values import UNKNOWN_DIRECTORY, ReplicaKey, Voter, VoterSet
+from kafka_compat.coordination.raft.values import ReplicaKey, Voter, VoterSet
 from kafka_compat.errors import KafkaError
 from kafka_compat.protocol.codec import decode, encode
 from kafka_compat.protocol.messages import quorum_records
@@ -35,13 +35,11 @@ _CLASSES: Final[dict[int, Any]] = {
 }
 
 
-def control_batch(
-    messages: Sequence[Any], *, base_offset: int, epoch: int, timestamp_ms: int, version: int = 0
-) -> bytes:
+def control_batch(messages: Sequence[Any], *, base_offset: int, epoch: int, timestamp_ms: int) -> bytes:
     """Build a batch of control records from messages of `quorum_records`."""
     types = {cls: number for number, cls in _CLASSES.items()}
     records = [
-        Record(timestamp=timestamp_ms, key=_KEY.pack(0, types[type(message)]), value=encode(message, version))
+        Record(timestamp=timestamp_ms, key=_KEY.pack(0, types[type(message)]), value=encode(message, 0))
         for message in messages
     ]
     return build_batch(records, base_offset=base_offset, leader_epoch=epoch, control=True)
@@ -57,22 +55,16 @@ def leader_change_batch(
     timestamp_ms: int,
 ) -> bytes:
     """Build the first batch of an epoch."""
-    version = int(any(voter.directory_id != UNKNOWN_DIRECTORY for voter in voters))
     message = quorum_records.LeaderChangeMessage(
-        version=version,
         leader_id=leader_id,
         voters=_change_voters(voters),
         granting_voters=_change_voters(granting),
     )
-    return control_batch(
-        [message], base_offset=base_offset, epoch=epoch, timestamp_ms=timestamp_ms, version=version
-    )
+    return control_batch([message], base_offset=base_offset, epoch=epoch, timestamp_ms=timestamp_ms)
 
 
 def _change_voters(keys: Sequence[ReplicaKey]) -> list[quorum_records.ChangeVoter]:
-    return [
-        quorum_records.ChangeVoter(voter_id=key.node_id, voter_directory_id=key.directory_id) for key in keys
-    ]
+    return [quorum_records.ChangeVoter(voter_id=key.node_id) for key in keys]
 
 
 def voters_record(voters: VoterSet) -> quorum_records.VotersRecord:

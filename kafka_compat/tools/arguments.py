@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from kafka_compat.tools.options import help_of
@@ -35,9 +35,11 @@ def parse(
     arguments: Sequence[str],
     *,
     until: Sequence[str] = (),
+    shown: Callable[[str], str] = "--{}".format,
 ) -> tuple[Arguments, list[str]]:
     """Return the values of the flags, and the arguments starting at the first one that is listed in `until`.
-    `page` is the help file. Exits on --help and on invalid arguments.
+    `page` is the help file, and `shown` returns a flag as errors name it. Exits on --help and on invalid
+    arguments.
     """
     found = Arguments()
     rest = list(reversed(arguments))
@@ -66,7 +68,7 @@ def parse(
         values = [value] if equals else _values(rest, kind == "List")
         if not values:
             how_many = "1 argument(s)" if kind == "List" else "one argument"
-            fail(program, page, f"argument --{name}: expected {how_many}")
+            fail(program, page, f"argument {shown(name)}: expected {how_many}")
         for text in values:
             _check(program, page, name, kind, text)
         found[name] = "\n".join(values)

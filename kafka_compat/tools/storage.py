@@ -112,7 +112,7 @@ def _parsed(arguments: list[str]) -> tuple[str, Arguments, Sequence[str]]:
         fail(_PROGRAM, _PAGE, "too few arguments")
     command, *more = rest
     page, known = f"{_PAGE}-{command}", _COMMANDS[command]
-    given, _ = parse(_PROGRAM, page, known, more)
+    given, _ = parse(_PROGRAM, page, known, more, shown=_shown)
     chosen = sorted((more.index(f"--{name}"), name) for name in _EXCLUSIVE if f"--{name}" in more)
     if len(chosen) > 1:
         first, second = (_shown(name) for _, name in chosen[:2])
@@ -144,7 +144,7 @@ def _quorum_of(path: str) -> tuple[QuorumConfig, Sequence[str]]:
         if name not in static:
             raise Failure(
                 "org.apache.kafka.common.config.ConfigException",
-                f'Missing required configuration "{name}" which has no default value.',
+                f"{name} is required, but not set",
             )
     try:
         config = BrokerConfig(static)
@@ -257,7 +257,7 @@ def _check_flags(given: Arguments, quorum: QuorumConfig, levels: Sequence[str]) 
             "--no-initial-controllers."
         )
     if "standalone" in given and not quorum.is_controller:
-        raise _Refused("You can only use --standalone on a controller.")
+        raise _Refused("--standalone requires process.roles with controller.")
     if "add-scram" in given:
         raise _Refused(
             "--add-scram is not supported: set kafka.compat.scram.credentials.file to a file with the "
@@ -306,7 +306,7 @@ def parse_controllers(text: str, listener_name: str) -> dict[int, Voter]:
         if not at:
             raise illegal_argument("No @ found in dynamic voter string.")
         if not node_id.isdecimal():
-            raise illegal_argument("Failed to parse node id in dynamic voter string.")
+            raise illegal_argument("The node ID of a voter must be a number.")
         host, closing, after = address.removeprefix("[").partition("]" if address.startswith("[") else ":")
         if closing == "]" and after.startswith(":"):
             after = after[1:]
@@ -316,11 +316,11 @@ def parse_controllers(text: str, listener_name: str) -> dict[int, Voter]:
         if not colon:
             raise illegal_argument("No colon following port could be found.")
         if not port.isdecimal() or not 0 <= int(port) < 65536:
-            raise illegal_argument("Failed to parse port in dynamic voter string.")
+            raise illegal_argument("The port of a voter must be a number up to 65535.")
         try:
             directory_id = decode_topic_id(directory)
         except ValueError:
-            raise illegal_argument("Failed to parse directory ID in dynamic voter string.") from None
+            raise illegal_argument("The directory ID of a voter must be a UUID in base64.") from None
         if int(node_id) in voters:
             raise illegal_argument(f"Node {node_id} is listed twice.")
         key = ReplicaKey(int(node_id), directory_id)

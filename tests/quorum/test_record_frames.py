@@ -41,21 +41,17 @@ def test_invalid_frames_are_rejected(value: bytes) -> None:
         unframe(value)
 
 
-def test_directory_ids_need_version_1_of_leader_changes() -> None:
-    directory = UUID(int=1 << 100)
-    for voters, version in [
-        ((ReplicaKey(1), ReplicaKey(2)), 0),
-        ((ReplicaKey(1, directory), ReplicaKey(2, directory)), 1),
-    ]:
-        batch = leader_change_batch(1, voters, voters[:1], base_offset=5, epoch=7, timestamp_ms=9)
-        header = read_header(batch)
-        assert (header.base_offset, header.partition_leader_epoch, header.is_control) == (5, 7, True)
-        (message,) = control_messages(header, batch)
-        assert (message.version, message.leader_id) == (version, 1)
-        assert [voter.voter_directory_id for voter in message.voters] == [key.directory_id for key in voters]
-        assert len(message.granting_voters) == 1
-        (record,) = iter_records(batch)
-        assert (record.timestamp, record.key) == (9, b"\0\0\0\x02")
+def test_leader_changes_have_the_version_that_kafka_writes() -> None:
+    voters = (ReplicaKey(1, UUID(int=1 << 100)), ReplicaKey(2))
+    batch = leader_change_batch(1, voters, voters[:1], base_offset=5, epoch=7, timestamp_ms=9)
+    header = read_header(batch)
+    assert (header.base_offset, header.partition_leader_epoch, header.is_control) == (5, 7, True)
+    (message,) = control_messages(header, batch)
+    assert (message.version, message.leader_id) == (0, 1)
+    assert [voter.voter_id for voter in message.voters] == [1, 2]
+    assert [voter.voter_id for voter in message.granting_voters] == [1]
+    (record,) = iter_records(batch)
+    assert (record.timestamp, record.key) == (9, b"\0\0\0\x02")
 
 
 def test_voters_are_read_from_control_batches_only() -> None:

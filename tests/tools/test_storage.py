@@ -156,6 +156,7 @@ def neutral(text: str, folder: Path, *, is_genuine: bool) -> list[str]:
     return sorted(line for line in lines if line and not line.startswith(" " * 10))
 
 
+@pytest.mark.timeout(1200)
 def test_the_command_prints_the_same_as_kafkas(
     tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
