@@ -142,8 +142,7 @@ def test_only_one_fetch_is_under_way() -> None:
 
 def test_a_prospective_node_follows_its_leader_again_when_the_leader_calls() -> None:
     bench = Bench().follow()
-    bench.until(effects.SendVote)
-    assert bench.machine.role is Role.PROSPECTIVE
+    assert bench.until(effects.SendVote)
     bench.follow()
     assert bench.machine.role is Role.FOLLOWER
 
