@@ -135,6 +135,7 @@ def test_a_fetch_with_impossible_values_is_rejected() -> None:
     ("offset", "last_epoch", "diverging"),
     [
         (4, 1, OffsetAndEpoch(3, 1)),
+        (2, 2, OffsetAndEpoch(3, 1)),
         (9, 2, OffsetAndEpoch(3, 1)),
         (9, 3, OffsetAndEpoch(5, 3)),
         (9, 4, OffsetAndEpoch(6, 4)),
