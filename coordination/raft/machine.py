@@ -95,13 +95,12 @@ class RaftMachine:
         quorum = self._quorum
         while True:
             state = quorum.state
+            self._changes.begin_epoch()
             self._elections.poll()
             self._leading.poll()
             self._following.poll()
             if quorum.state is state:
                 break
-            if isinstance(quorum.state, LeaderState):
-                self._changes.append_bootstrap(quorum.state)
         end_offset = quorum.log.begin_flush()
         if end_offset is not None:
             quorum.effects.append(Flush(end_offset))
@@ -111,8 +110,6 @@ class RaftMachine:
     def _started(self, event: events.Started) -> None:
         self._quorum.start()
         self._elections.stand_alone()
-        if isinstance(self._quorum.state, LeaderState):
-            self._changes.append_bootstrap(self._quorum.state)
 
     def _flushed(self, event: events.Flushed) -> None:
         self._leading.flushed()

@@ -45,7 +45,7 @@ class VoterChanges:
             self._answer(event, *refusal)
             return
         quorum.voter_change = (event.request_id, quorum.now_ms + event.timeout_ms)
-        self.append(leader, _changed(quorum.voters, event))
+        self._append(leader, _changed(quorum.voters, event))
 
     def _refusal(self, leader: LeaderState, event: VoterChangeRequested) -> tuple[RaftError, str] | None:
         quorum = self._quorum
@@ -68,7 +68,7 @@ class VoterChanges:
             return RaftError.INVALID_REQUEST, "The last voter cannot be removed."
         return None
 
-    def append(self, leader: LeaderState, voters: VoterSet) -> None:
+    def _append(self, leader: LeaderState, voters: VoterSet) -> None:
         """Append a set of voters, which counts at once."""
         quorum = self._quorum
         base = quorum.log.end_offset
@@ -76,14 +76,15 @@ class VoterChanges:
         quorum.effects.append(effects.AppendVoters(base, quorum.epoch, voters))
         leader.change_voters(voters)
 
-    def append_bootstrap(self, leader: LeaderState) -> None:
-        """Append the voters that are only in the snapshot 0-0, which is never sent to other nodes."""
+    def begin_epoch(self) -> None:
+        """Append the voters of the snapshot 0-0, which is never sent, once the first leader is elected."""
         quorum = self._quorum
-        if not quorum.static_voters and quorum.voters and quorum.log.voters_offset < 0:
-            base = quorum.log.end_offset
-            voters = quorum.voters
-            quorum.log.append(Batch(base, base + 1, quorum.epoch, voters))
-            quorum.effects.append(effects.AppendVoters(base, quorum.epoch, voters, with_version=True))
+        voters = quorum.log.voters
+        if not quorum.is_leader or quorum.static_voters or not voters or quorum.log.voters_offset >= 0:
+            return
+        base = quorum.log.end_offset
+        quorum.log.append(Batch(base, base + 1, quorum.epoch, voters))
+        quorum.effects.append(effects.AppendVoters(base, quorum.epoch, voters, with_version=True))
 
     def committed(self, leader: LeaderState) -> None:
         """Answer the change if it is below the high watermark."""

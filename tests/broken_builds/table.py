@@ -33,6 +33,8 @@ SESSION_TIMEOUTS = "tests/coordination/replicated_store/test_session_timeouts.py
 SHARED_STORE_TESTS = "tests/coordination/store/test_metadata_store.py::"
 KNOWN_CASES = "tests/simulation/test_known_cases.py::"
 TOKENS = "tests/security/tokens/"
+RAFT = "tests/coordination/raft/"
+RAFT_SIMULATION = RAFT + "test_simulation.py::test_a_quorum_keeps_its_invariants_under_faults"
 
 
 class BrokenBuild(NamedTuple):
@@ -539,5 +541,91 @@ BROKEN_BUILDS = (
         "min(max(now_s - self._looked_s, 0.0), _STEP_S_MAX)",
         "max(now_s - self._looked_s, 0.0)",
         SESSION_TIMEOUTS + "test_time_during_which_the_leader_did_not_run_is_not_counted",
+    ),
+    BrokenBuild(
+        "a follower fetches before its records are flushed",
+        "coordination/raft/following.py",
+        "if state.snapshot is None and self._is_flushed():",
+        "if state.snapshot is None:",
+        RAFT_SIMULATION,
+    ),
+    BrokenBuild(
+        "records of an earlier epoch are committed without one of the leader's",
+        "coordination/raft/leader_state.py",
+        "reached <= self.start_offset or reached <= self.high_watermark",
+        "reached <= self.high_watermark",
+        RAFT + "test_leading.py::test_records_of_earlier_epochs_are_committed_only_with_one_of_this_epoch",
+    ),
+    BrokenBuild(
+        "a vote is granted to a second candidate of an epoch",
+        "coordination/raft/elections.py",
+        "        if quorum.election.voted is not None:\n",
+        "        if quorum.election.voted == event.candidate:\n",
+        RAFT_SIMULATION,
+    ),
+    BrokenBuild(
+        "logs are compared by their length alone",
+        "coordination/raft/quorum_state.py",
+        "return (last.epoch, last.offset) >= (self.log.last_epoch, self.log.end_offset)",
+        "return last.offset >= self.log.end_offset",
+        RAFT + "test_elections.py::test_a_log_is_compared_by_its_last_epoch_first",
+    ),
+    BrokenBuild(
+        "a leader does not compare the last epoch of a fetch",
+        "coordination/raft/log_state.py",
+        "if end.epoch != last_epoch or end.offset < offset:",
+        "if end.offset < offset:",
+        RAFT + "test_leading.py::test_a_fetch_of_another_log_is_told_where_they_diverge",
+    ),
+    BrokenBuild(
+        "a leader that restarts leads on",
+        "coordination/raft/quorum_state.py",
+        "        if election.leader_id == self.local.node_id:\n            self._become(",
+        "        if election.leader_id == self.local.node_id:\n            self.become_leader(set())\n"
+        "        elif election.leader_id == self.local.node_id:\n            self._become(",
+        RAFT_SIMULATION,
+    ),
+    BrokenBuild(
+        "a leader counts records that it has not flushed",
+        "coordination/raft/leading.py",
+        "quorum.state.flushed(quorum.log.flushed_end)",
+        "quorum.state.flushed(quorum.log.end_offset)",
+        RAFT_SIMULATION,
+    ),
+    BrokenBuild(
+        "a flush that was under way counts for records that were truncated",
+        "coordination/raft/log_state.py",
+        "            self._flushing_end = min(self._flushing_end, offset)\n",
+        "            pass\n",
+        RAFT + "test_following.py::test_a_flush_counts_only_for_records_that_were_not_truncated",
+    ),
+    BrokenBuild(
+        "followers grant pre-votes although they fetch",
+        "coordination/raft/elections.py",
+        "return up_to_date and (not state.has_fetched or state.is_leader_gone)",
+        "return up_to_date",
+        RAFT + "test_elections.py::test_a_follower_refuses_pre_votes_once_it_has_fetched",
+    ),
+    BrokenBuild(
+        "a vote is not saved",
+        "coordination/raft/quorum_state.py",
+        "        if election != self.election:\n            self.election = election\n",
+        "        if election != self.election:\n            self.election = election\n"
+        "        if election.voted is None:\n",
+        RAFT_SIMULATION,
+    ),
+    BrokenBuild(
+        "a second change of the voters begins before the first is committed",
+        "coordination/raft/voter_changes.py",
+        "quorum.voter_change is not None or quorum.log.voters_offset >= leader.high_watermark",
+        "quorum.voter_change is not None",
+        RAFT + "test_voter_changes.py::test_only_one_change_is_under_way",
+    ),
+    BrokenBuild(
+        "late answers to requests count",
+        "coordination/raft/connections.py",
+        "request is None or request.correlation_id != correlation_id",
+        "request is None",
+        RAFT + "test_elections.py::test_a_late_vote_does_not_count",
     ),
 )
