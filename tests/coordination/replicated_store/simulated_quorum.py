@@ -63,9 +63,9 @@ class SimulatedNode(LogNode):
     async def _apply(self) -> None:
         while True:
             await self.quorum.committing(self.applied)
-            await asyncio.sleep(self.quorum.delay_s())
+            await asyncio.sleep(self.quorum.delay_s())  # simulated time
             if self.chance.random() < self.quorum.faults.get("behind", 0):
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(0.3)  # simulated time
                 await self._catch_up()
                 continue
             log, committed = self.quorum.log, self.quorum.committed
@@ -76,7 +76,7 @@ class SimulatedNode(LogNode):
                 if (value := log[offset]) is not None
             ]
             for _ in self.application.apply(found):
-                await asyncio.sleep(0)
+                await asyncio.sleep(0)  # other work runs between the steps
             self.applied = end
             self.quorum.has_applied(self)
 
@@ -94,7 +94,7 @@ class SimulatedNode(LogNode):
         """Continue from a snapshot."""
         offset, saved = snapshot
         for _ in self.application.restore(offset, self._saved(offset, saved)):
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # other work runs between the steps
         self.applied = offset
         self.quorum.has_applied(self)
 
@@ -193,7 +193,7 @@ class SimulatedQuorum:
     async def restart(self, node_id: int, *, from_snapshot: bool) -> SimulatedNode:
         """Kill a node's process and start another one. A leader must not be restarted."""
         self.nodes[node_id].kill()
-        await asyncio.sleep(self.delay_s() * 20)
+        await asyncio.sleep(self.delay_s() * 20)  # simulated time
         node = self.nodes[node_id] = SimulatedNode(self, node_id)
         if from_snapshot:
             other = self.chance.choice([item for item in self.nodes.values() if item is not node])
@@ -216,7 +216,7 @@ class SimulatedQuorum:
             saved = []
             for record in taken:
                 saved.append(record)
-                await asyncio.sleep(self.delay_s())
+                await asyncio.sleep(self.delay_s())  # simulated time
         return offset, saved
 
     async def equal(self) -> None:

@@ -67,7 +67,9 @@ async def test_all_calls_are_sent_again_in_order_after_a_failure(monkeypatch: py
         failed()
     third = asyncio.ensure_future(held.create("/a/b/c"))
     node.takes = True
-    assert [await call for call in (first, second, third)] == ["/a", "/a/b", "/a/b/c"]
+    async with asyncio.timeout(10):
+        paths = [await call for call in (first, second, third)]
+    assert paths == ["/a", "/a/b", "/a/b/c"]
     assert calls_of(node.appends) == [[1], [2], [1, 2, 3]]
 
 
@@ -98,7 +100,9 @@ async def test_all_calls_are_sent_again_to_a_new_leader_and_wait_while_there_is_
     node.failures[-1]()
     node.takes = True
     node.store.leader_changed(2, 2)
-    assert [await call for call in (first, second)] == ["/a", "/b"]
+    async with asyncio.timeout(10):
+        paths = [await call for call in (first, second)]
+    assert paths == ["/a", "/b"]
     assert calls_of(node.appends) == [[1], [1, 2]]
 
 
