@@ -225,10 +225,15 @@ class SharePartitionManager:
 
     def release(self, session: ShareSession) -> None:
         """Release all records that the member of an ended session has acquired."""
-        self.in_turn(partial(self._releasing, session.key, list(session.partitions)))
+        self.in_turn(partial(self._releasing, session))
 
-    def _releasing(self, key: SessionKey, partitions: Sequence[TopicIdPartition]) -> Steps[None]:
-        for each in partitions:
+    def _releasing(self, session: ShareSession) -> Steps[None]:
+        key = session.key
+        partitions = list(reversed(session.partitions))
+        while partitions:
+            # Freeing very many partitions at once would take long.
+            each = partitions.pop()
+            session.forget(each.topic_id, (each.partition,))
             led = self._led.get(SharePartitionKey(key.group_id, each.topic_id, each.partition))
             if led is not None:
                 led.release(key.member_id)
