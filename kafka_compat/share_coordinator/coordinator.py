@@ -135,6 +135,14 @@ class ShareCoordinator:
         out = running.machine.process(key, operation, respond, runtime.now(), exists=exists)
         runtime.carry_out(running, out)
 
+    def progress(self, key: SharePartitionKey) -> tuple[int, int] | None:
+        """Return the committed start offset of a share-partition, and the number of records from there on
+        whose delivery is complete, or None if this broker has no state of it.
+        """
+        running = self._runtime.running.get(coordinator_key(*key))
+        state = None if running is None else running.machine.state.committed
+        return None if state is None else (state.whole.start_offset, state.whole.delivery_complete_count)
+
     def forget_topics(self, topic_ids: Collection[UUID]) -> None:
         """Delete the states of topics that have been deleted."""
         if self._runtime.is_loading:

@@ -24,6 +24,8 @@ Done = Callable[[ErrorCode], None]
 
 _LOOK_MIN_MS: Final = 10
 """Minimum time between two checks for expired locks. Locks of one consumer expire within a few ms."""
+_END_OF_TIME_MS: Final = 2**62
+"""A time after all deadlines."""
 
 _CODES_OF_PERSISTER: Final = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -317,6 +319,16 @@ class LedSharePartition:
         next_ms = machine.next_deadline_ms(now_ms)
         if next_ms != NO_DEADLINE:
             self._look_at(next_ms, now_ms)
+        self._expired(write)
+
+    def expire_locks(self) -> int:
+        """Expire all acquisition locks now, whatever their deadlines. Return the number of their records."""
+        machine = self.refresh()
+        write = None if machine is None else machine.expire(_END_OF_TIME_MS)
+        self._expired(write)
+        return 0 if write is None else sum(each.last_offset - each.first_offset + 1 for each in write.batches)
+
+    def _expired(self, write: Write | None) -> None:
         if write is not None:
             self._store(write, lambda code: None)
             self.wake()
