@@ -122,7 +122,7 @@ def large_write(part: write.PartitionData) -> Steps[Write | None]:
     )
 
 
-def _taken(batches: list[write.StateBatch]) -> Iterator[Sequence[StateBatch]]:
+def _taken(batches: list[Any]) -> Iterator[Sequence[StateBatch]]:
     """Remove batches from the end of the list, which is quicker, and yield them."""
     while batches:
         some = _batches(batches[-_BATCHES_AT_ONCE:])

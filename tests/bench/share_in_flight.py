@@ -96,6 +96,7 @@ class Measurement:
             {
                 **SETTINGS,
                 "group.share.record.lock.duration.ms": str(LOCK_MS),
+                "group.share.max.record.lock.duration.ms": str(LOCK_MS),
                 "group.share.delivery.count.limit": "10",
                 # The records have old timestamps.
                 "log.retention.ms": "-1",

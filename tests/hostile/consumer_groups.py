@@ -431,7 +431,7 @@ _ATTACKS = (
         everyday=True,
     ),
     Attack(
-        "ConsumerGroupDescribe that lists a group of 1,000 members 200 times", _described_often(1000, 200)
+        "ConsumerGroupDescribe that lists a group of 1,000 members 1,000 times", _described_often(1000, 1000)
     ),
     Attack("ConsumerGroupDescribe of a group of 5,000 members", _described_often(5000, 1)),
     single("DescribeGroups 6 for 100,000 groups", ApiKey.DESCRIBE_GROUPS, 6, lambda: {"groups": names(MANY)}),
