@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafka_compat.replication.replica_manager import ReplicaManager
     from kafka_compat.share_coordinator.coordinator import ShareCoordinator
     from kafka_compat.share_coordinator.retrying_persister import RetryingPersister
+    from kafka_compat.share_partitions.counts import ShareCounts
     from kafka_compat.share_partitions.dead_letter_queue import DeadLetterQueue
     from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
     from kafka_compat.transactions.coordinator import TransactionCoordinator
@@ -213,9 +214,10 @@ class HostedCoordinators:
         )
 
     def _make_share_partitions(self) -> SharePartitionManager:
+        from kafka_compat.share_partitions.counts import ShareCounts
         from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
 
-        context = self._context
+        context, counts = self._context, ShareCounts()
         return SharePartitionManager(
             persister=self.persister.get(),
             replicas=self._replicas,
@@ -224,10 +226,11 @@ class HostedCoordinators:
             long_work=context.long_work,
             settings=context.group_configs.share,
             now_ms=context.clock.now_ms,
-            dead_letters=self._make_dead_letters(),
+            dead_letters=self._make_dead_letters(counts),
+            counts=counts,
         )
 
-    def _make_dead_letters(self) -> DeadLetterQueue:
+    def _make_dead_letters(self, counts: ShareCounts) -> DeadLetterQueue:
         from kafka_compat.cluster.dead_letter_topics import DeadLetterTopics
         from kafka_compat.config.group import share_group_limits
         from kafka_compat.share_partitions.dead_letter_queue import DeadLetterQueue
@@ -247,6 +250,7 @@ class HostedCoordinators:
             ),
             scheduler=self._scheduler(),
             long_work=context.long_work,
+            counts=counts,
             now_ms=context.clock.now_ms,
         )
 

@@ -9,7 +9,14 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_compat.long_work import Steps
-from kafka_compat.metrics import broker_beans, controller_beans, own_beans, replica_beans, request_beans
+from kafka_compat.metrics import (
+    broker_beans,
+    controller_beans,
+    own_beans,
+    replica_beans,
+    request_beans,
+    share_beans,
+)
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.broker_beans import ZooKeeperSessions
 from kafka_compat.metrics.client_telemetry import client_telemetry
@@ -112,7 +119,7 @@ class Scraper:
         replica_beans.throttled(brokers, beans)
         replica_beans.moves(brokers, beans)
         yield from controller_beans.groups(view, beans)
-        yield from controller_beans.share_partitions(view, beans)
+        yield from share_beans.share_groups(view, beans)
         controller_beans.loading(view, beans)
         broker_beans.flushes(view, beans)
         broker_beans.zookeeper(view, self._sessions, beans)
