@@ -8,6 +8,7 @@ broker without groups or transactions therefore starts faster and uses less memo
 from __future__ import annotations
 
 import asyncio
+import importlib
 from typing import TYPE_CHECKING
 
 from kafka_compat.lazy import Lazy
@@ -196,6 +197,8 @@ class HostedCoordinators:
             partition_exists=self._partition_exists,
         )
         shares.start()
+        if self._given_scheduler is None:
+            self._loop.run_in_executor(None, _import_share_fetches)
         return shares
 
     def _partition_exists(self, topic_id: UUID, partition: int) -> bool:
@@ -270,3 +273,11 @@ class HostedCoordinators:
 
         coordinators = self._membership.coordinators(LocalCoordinators(self.transactions.get))
         return Verifications(self._replicas, coordinators)
+
+
+def _import_share_fetches() -> None:
+    """Import the modules for share fetches. In the event loop, this would take long with the first fetch."""
+    for name in ("handlers.share_acknowledge", "handlers.share_fetch", "cluster.dead_letter_topics"):
+        importlib.import_module(f"kafka_compat.{name}")
+    importlib.import_module("kafka_compat.share_partitions.share_partition_manager")
+    importlib.import_module("kafka_compat.share_partitions.dead_letter_queue")
