@@ -8,6 +8,7 @@ broker without groups or transactions therefore starts faster and uses less memo
 from __future__ import annotations
 
 import asyncio
+import importlib
 from typing import TYPE_CHECKING
 
 from kafka_compat.lazy import Lazy
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from kafka_compat.replication.replica_manager import ReplicaManager
     from kafka_compat.share_coordinator.coordinator import ShareCoordinator
     from kafka_compat.share_coordinator.retrying_persister import RetryingPersister
+    from kafka_compat.share_partitions.counts import ShareCounts
     from kafka_compat.share_partitions.dead_letter_queue import DeadLetterQueue
     from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
     from kafka_compat.transactions.coordinator import TransactionCoordinator
@@ -195,6 +197,8 @@ class HostedCoordinators:
             partition_exists=self._partition_exists,
         )
         shares.start()
+        if self._given_scheduler is None:
+            self._loop.run_in_executor(None, _import_share_fetches)
         return shares
 
     def _partition_exists(self, topic_id: UUID, partition: int) -> bool:
@@ -213,9 +217,10 @@ class HostedCoordinators:
         )
 
     def _make_share_partitions(self) -> SharePartitionManager:
+        from kafka_compat.share_partitions.counts import ShareCounts
         from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
 
-        context = self._context
+        context, counts = self._context, ShareCounts()
         return SharePartitionManager(
             persister=self.persister.get(),
             replicas=self._replicas,
@@ -224,10 +229,11 @@ class HostedCoordinators:
             long_work=context.long_work,
             settings=context.group_configs.share,
             now_ms=context.clock.now_ms,
-            dead_letters=self._make_dead_letters(),
+            dead_letters=self._make_dead_letters(counts),
+            counts=counts,
         )
 
-    def _make_dead_letters(self) -> DeadLetterQueue:
+    def _make_dead_letters(self, counts: ShareCounts) -> DeadLetterQueue:
         from kafka_compat.cluster.dead_letter_topics import DeadLetterTopics
         from kafka_compat.config.group import share_group_limits
         from kafka_compat.share_partitions.dead_letter_queue import DeadLetterQueue
@@ -247,6 +253,7 @@ class HostedCoordinators:
             ),
             scheduler=self._scheduler(),
             long_work=context.long_work,
+            counts=counts,
             now_ms=context.clock.now_ms,
         )
 
@@ -266,3 +273,11 @@ class HostedCoordinators:
 
         coordinators = self._membership.coordinators(LocalCoordinators(self.transactions.get))
         return Verifications(self._replicas, coordinators)
+
+
+def _import_share_fetches() -> None:
+    """Import the modules for share fetches. In the event loop, this would take long with the first fetch."""
+    for name in ("handlers.share_acknowledge", "handlers.share_fetch", "cluster.dead_letter_topics"):
+        importlib.import_module(f"kafka_compat.{name}")
+    importlib.import_module("kafka_compat.share_partitions.share_partition_manager")
+    importlib.import_module("kafka_compat.share_partitions.dead_letter_queue")

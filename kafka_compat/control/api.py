@@ -12,6 +12,7 @@ from kafka_compat.control.faulty_disks import DiskFaults
 from kafka_compat.control.hooks import ControlHooks
 from kafka_compat.control.links import BrokerFaults
 from kafka_compat.control.reset import Reset
+from kafka_compat.control.share_groups import ShareGroups
 from kafka_compat.control.snapshots import SharedTree, Snapshots
 from kafka_compat.control.topic_fork import Forks
 from kafka_compat.http.routes import Answer, BadCall, Call, Route, integer
@@ -33,6 +34,7 @@ class ControlApi:
         self._recording = hooks.recording
         self._reset = Reset(brokers, hooks, self._events)
         self._snapshots = Snapshots(brokers, hooks, tree)
+        self._pulse = hooks.pulse
         self._awaiting = Awaiting(brokers, hooks.pulse)
         for broker in brokers:
             broker.subscribe(hooks.pulse.beat)
@@ -64,6 +66,7 @@ class ControlApi:
             *self._disks.routes(_PREFIX),
             *self._links.routes(_PREFIX),
             *Commands(self._brokers).routes(_PREFIX),
+            *ShareGroups(self._brokers, self._pulse).routes(_PREFIX),
             *PartitionCommands(self._brokers, self._held).routes(_PREFIX),
             *Forks(self._brokers).routes(_PREFIX),
             *self._snapshots.routes(_PREFIX),

@@ -47,7 +47,10 @@ def corrupt_records(
         for topic in response.responses
         for data in topic.partitions
         if data.records
-        and meant & {(topic.topic, data.partition_index), (topic.topic_id, data.partition_index)}
+        and any(
+            (known_as, data.partition_index) in meant
+            for known_as in (topic.topic_id, getattr(topic, "topic", ""))
+        )
     ]
     if found and is_due():
         for data in found:
@@ -73,6 +76,8 @@ _FIELDS = {
     "transactional_id": frozenset(("transactional_id", "transactional_ids", "key", "coordinator_keys")),
 }
 """Maps each criterion of a rule to the request fields that may contain its value."""
+_FETCHES = (ApiKey.FETCH, ApiKey.SHARE_FETCH)
+"""APIs with sessions: a request need not list all its partitions."""
 _TOPIC = _FIELDS["topic"] | {"topic_id", "topic_ids"}
 
 
@@ -94,7 +99,7 @@ class Rule:
     named: dict[str, str] = field(default_factory=dict)
     """Required topic, group and transactional ID of the request, by the keys of `_FIELDS`."""
     corrupts: bool = False
-    """Whether to corrupt responses or, for Fetch, the records in them."""
+    """Whether to corrupt responses or, for Fetch and ShareFetch, the records in them."""
     skip: int = 0
     """Number of matching requests to skip before the first hit."""
     count: int | None = None
@@ -113,7 +118,7 @@ class Rule:
         )
 
     def _is_about(self, ctx: StagedContext, request: Any) -> bool:
-        if self.partition is not None or ("topic" in self.named and ctx.api_key is ApiKey.FETCH):
+        if self.partition is not None or ("topic" in self.named and ctx.api_key in _FETCHES):
             if not any(self._is_meant(*subject[:2]) for subject in subjects.subjects(ctx, request)):
                 return False
             return all(self._names(ctx, request, name) for name in self.named if name != "topic")
@@ -142,12 +147,14 @@ class Rule:
         """Return the fault that this rule applies to a request, or None if the rule does not apply."""
         if self._is_used_up or not self._fits(ctx, request):
             return None
-        if self.corrupts and ctx.api_key is ApiKey.FETCH:
+        if self.corrupts and ctx.api_key in _FETCHES:
             return self._corrupts_records(ctx, request)
         return self._fault_of(ctx, request) if self._hit() else None
 
     def _corrupts_records(self, ctx: StagedContext, request: Any) -> Fault:
-        """Return the fault for a Fetch request. A response without records does not count as a hit."""
+        """Return the fault for a Fetch or ShareFetch request. A response without records does not count as a
+        hit.
+        """
         about = list(subjects.subjects(ctx, request))
         return Fault(
             amend=lambda response: corrupt_records(response, about, self._is_meant, self._hit, self.chance)

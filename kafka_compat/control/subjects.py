@@ -1,7 +1,7 @@
 """Find the partitions in a request, and build a response that fails only some of them.
 
 `api.error_response.ECHOES` lists the arrays of partitions in requests, and the corresponding arrays in
-responses. The partitions of a Fetch session (KIP-227) are part of each request in the session.
+responses. The partitions of a session (KIP-227, KIP-932) are part of each fetch in the session.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,6 +13,7 @@ from kafka_compat.api.stages import StagedContext
 from kafka_compat.errors import KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.fetch import FetchableTopicResponse, PartitionData
+from kafka_compat.share_partitions.share_session import INITIAL_EPOCH, SessionKey
 
 IsMeant = Callable[[str | None, int], bool]
 """Whether a rule applies to a partition, given its topic's name (or None if unknown) and number."""
@@ -27,9 +28,12 @@ class Subject(NamedTuple):
 
 
 def subjects(ctx: StagedContext, request: Any) -> Iterator[Subject]:
-    """Yield the partitions in a request and, for Fetch, in its session."""
+    """Yield the partitions in a request and, for Fetch and ShareFetch, in its session."""
     if ctx.api_key is ApiKey.FETCH:
         yield from _fetched(ctx, request)
+        return
+    if ctx.api_key in (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE):
+        yield from _shared(ctx, request)
         return
     for echo, inner in _by_partition(ctx):
         for item in getattr(request, str(echo.of)) or ():
@@ -46,6 +50,9 @@ def fail(
     """
     if ctx.api_key is ApiKey.FETCH:
         return _fail_fetched(ctx, request, error, is_meant)
+    if ctx.api_key in (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE):
+        # The session would acquire the records of a failed partition, so the whole request fails.
+        return None
     found = list(subjects(ctx, request))
     if not found or all(is_meant(subject.topic, subject.partition) for subject in found):
         return None
@@ -138,6 +145,22 @@ def _fetched(ctx: StagedContext, request: Any) -> Iterator[Subject]:
             seen[topic.topic_id if by_id else topic.topic, asked.partition] = None
     for known_as, partition in seen:
         yield Subject(_name(ctx, known_as), partition, known_as)
+
+
+def _shared(ctx: StagedContext, request: Any) -> Iterator[Subject]:
+    seen: dict[tuple[UUID, int], None] = {}
+    session = ctx.services.share_partitions.sessions.get(SessionKey(request.group_id, request.member_id))
+    if ctx.api_key is ApiKey.SHARE_FETCH:
+        if session is not None and request.share_session_epoch != INITIAL_EPOCH:
+            seen.update(dict.fromkeys(session.partitions))
+        for topic in request.forgotten_topics_data:
+            for partition in topic.partitions:
+                seen.pop((topic.topic_id, partition), None)
+    for topic in request.topics:
+        for asked in topic.partitions:
+            seen[topic.topic_id, asked.partition_index] = None
+    for topic_id, partition in seen:
+        yield Subject(_name(ctx, topic_id), partition, topic_id)
 
 
 def _fail_fetched(

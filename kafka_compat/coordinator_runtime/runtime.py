@@ -216,6 +216,11 @@ class CoordinatorRuntime(Generic[M, R]):
             self._drop(running)
 
     @property
+    def loading_count(self) -> int:
+        """Number of shards that are still being loaded."""
+        return sum(shard.state is ShardState.LOADING for shard in self._shards.values())
+
+    @property
     def is_loading(self) -> bool:
         """Whether any shard is still being loaded."""
         return any(shard.state is ShardState.LOADING for shard in self._shards.values())

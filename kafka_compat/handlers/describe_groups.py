@@ -28,14 +28,18 @@ _GROUP_SETTINGS_FROM: Final = 6
 def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse]:
     response = DescribeGroupsResponse()
     groups: list[DescribedGroup] = []
+    described: dict[str, DescribedGroup] = {}
     for group_id in request.groups:
-        group = _describe(ctx, group_id)
-        if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = (
-                allowed_group_operations(ctx, group_id)
-                if ctx.api_version >= _GROUP_SETTINGS_FROM
-                else allowed_operations(ctx, ResourceType.GROUP, group_id)
-            )
+        group = described.get(group_id)
+        if group is None:
+            # Keep only one copy of a repeated group in memory.
+            group = described[group_id] = _describe(ctx, group_id)
+            if request.include_authorized_operations and not group.error_code:
+                group.authorized_operations = (
+                    allowed_group_operations(ctx, group_id)
+                    if ctx.api_version >= _GROUP_SETTINGS_FROM
+                    else allowed_operations(ctx, ResourceType.GROUP, group_id)
+                )
         is_denied = group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
         (response.groups if is_denied else groups).append(group)
         yield None

@@ -64,7 +64,7 @@ def _response(ctx: RequestContext, outcomes: Outcomes, lock_ms: int) -> Steps[Sh
     leaders = Leaders(ctx)
     found = []
     metadata = ctx.services.metadata
-    ordered = in_kafka_order(outcomes, lambda key: metadata.topic_name(key.topic_id))
+    ordered = yield from in_kafka_order(outcomes, lambda key: metadata.topic_name(key.topic_id))
     for key, (code, message) in ordered.items():
         yield None
         data = PartitionData(partition_index=key.partition, error_code=code, error_message=message)

@@ -245,8 +245,11 @@ class _Exchange:
                 return ShareFetchResponse(throttle_time_ms=throttle_ms)
         leaders = Leaders(self._ctx)
         found: dict[TopicIdPartition, PartitionData] = {}
-        for key, result in in_kafka_order(self._results, self._session.names.get).items():
+        ordered = yield from in_kafka_order(self._results, self._session.names.get)
+        self._results = {}
+        for key in list(ordered):
             yield None
+            result = ordered.pop(key)
             if is_first or self._session.must_send(key, result.code, result.records is not None):
                 found[key] = _data(key, result, leaders)
         others = {key: outcome for key, outcome in self._outcomes.items() if key not in found}

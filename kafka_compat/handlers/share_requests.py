@@ -96,7 +96,7 @@ def acknowledge(
         if not waiting:
             done(outcomes)
 
-    ordered = in_order_of_acknowledgement(batches, topics.name_of)
+    ordered = yield from in_order_of_acknowledgement(batches, topics.name_of)
     yield None
     for partition, acknowledged in ordered.items():
         code = topics.problem(partition)

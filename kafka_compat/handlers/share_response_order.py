@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka_compat.groups.consumer.java_order import string_hash, uuid_hash
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.share_partitions.share_session import TopicIdPartition
 
 if TYPE_CHECKING:
@@ -23,30 +24,44 @@ _CAPACITY: Final = 16
 _SMALL_MAP: Final = 4
 """Number of keys up to which an immutable map keeps the order in which they were added."""
 _TRIE_BITS: Final = 5
+_ORDERED_MAX: Final = 10_000
+"""Number of partitions up to which they have Kafka's order. No consumer has more in one session."""
 
 
 def in_kafka_order(
     items: Mapping[TopicIdPartition, Value], name_of: Callable[[TopicIdPartition], str | None]
-) -> dict[TopicIdPartition, Value]:
-    """Return the partitions in the order in which Kafka sends them. `name_of` returns the name of a topic."""
-    hashes = {key: _hash(key, name_of(key)) for key in items}
+) -> Steps[dict[TopicIdPartition, Value]]:
+    """Return the partitions in the order in which Kafka sends them. `name_of` returns the name of a topic.
+    More than 10,000 partitions keep their order.
+    """
+    if len(items) > _ORDERED_MAX:
+        return dict(items)
+    hashes = yield from _hashes(items, name_of)
     ordered = _mutable_order(items, hashes.__getitem__)
+    yield None
     if len(ordered) > _SMALL_MAP:
-        ordered = _immutable_order([(_improved(hashes[key]), key) for key in ordered], 0)
+        ordered = yield from _immutable_order([(_improved(hashes[key]), key) for key in ordered], 0)
     return {key: items[key] for key in ordered}
 
 
 def in_order_of_acknowledgement(
     items: Mapping[TopicIdPartition, Value], name_of: Callable[[TopicIdPartition], str | None]
-) -> dict[TopicIdPartition, Value]:
-    """Return the partitions of a request in the order in which Kafka processes their acknowledgements."""
-    return {key: items[key] for key in _mutable_order(items, lambda key: _hash(key, name_of(key)))}
+) -> Steps[dict[TopicIdPartition, Value]]:
+    """Return the partitions of a request in the order in which Kafka processes their acknowledgements. More
+    than 10,000 partitions keep their order.
+    """
+    if len(items) > _ORDERED_MAX:
+        return dict(items)
+    hashes = yield from _hashes(items, name_of)
+    return {key: items[key] for key in _mutable_order(items, hashes.__getitem__)}
 
 
 def in_order_of_additions(items: Mapping[TopicIdPartition, Value]) -> dict[TopicIdPartition, Value]:
     """Return the order of partitions that have been acknowledged, but were not fetched: by topic ID, and then
-    by number.
+    by number. More than 10,000 partitions keep their order.
     """
+    if len(items) > _ORDERED_MAX:
+        return dict(items)
     topics: dict[UUID, list[int]] = {}
     for topic_id, number in items:
         topics.setdefault(topic_id, []).append(number)
@@ -56,6 +71,16 @@ def in_order_of_additions(items: Mapping[TopicIdPartition, Value]) -> dict[Topic
             key = TopicIdPartition(topic_id, number)
             ordered[key] = items[key]
     return ordered
+
+
+def _hashes(
+    keys: Iterable[TopicIdPartition], name_of: Callable[[TopicIdPartition], str | None]
+) -> Steps[dict[TopicIdPartition, int]]:
+    hashes: dict[TopicIdPartition, int] = {}
+    for some in batched(keys):
+        hashes.update((key, _hash(key, name_of(key))) for key in some)
+        yield None
+    return hashes
 
 
 def _hash(key: TopicIdPartition, name: str | None) -> int:
@@ -77,7 +102,7 @@ def _mutable_order(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[K
     return [key for _, key in spread]
 
 
-def _immutable_order(keys: list[tuple[int, Key]], shift: int) -> list[Key]:
+def _immutable_order(keys: list[tuple[int, Key]], shift: int) -> Steps[list[Key]]:
     """Return keys with improved hash codes in the order of Scala's immutable HashMap: a trie, whose nodes
     have their single keys before their children.
     """
@@ -86,10 +111,11 @@ def _immutable_order(keys: list[tuple[int, Key]], shift: int) -> list[Key]:
     slots: dict[int, list[tuple[int, Key]]] = {}
     for each in keys:
         slots.setdefault(each[0] >> shift & (1 << _TRIE_BITS) - 1, []).append(each)
+    yield None
     ordered = [slots[slot][0][1] for slot in sorted(slots) if len(slots[slot]) == 1]
     for slot in sorted(slots):
         if len(slots[slot]) > 1:
-            ordered += _immutable_order(slots[slot], shift + _TRIE_BITS)
+            ordered += yield from _immutable_order(slots[slot], shift + _TRIE_BITS)
     return ordered
 
 

@@ -162,30 +162,6 @@ def groups(view: ClusterView, beans: Beans) -> Steps[None]:
         beans.gauge(bean, classic[GroupState.PREPARING_REBALANCE], {"delayedOperation": "Rebalance"})
 
 
-def share_partitions(view: ClusterView, beans: Beans) -> Steps[None]:
-    """Add the records and batches in flight of the share-partitions that this process leads."""
-    for services in view.services:
-        made = services.coordinators.share_partitions.made
-        if made is None:
-            continue
-        for some in batched(list(made), 200):
-            for led in some:
-                if led.machine is None:
-                    continue
-                tags = {
-                    "group": led.key.group_id,
-                    "topic": led.replica.topic,
-                    "partition": str(led.key.partition),
-                }
-                beans.gauge(_share_partition("InFlightMessageCount"), led.machine.in_flight_count, tags)
-                beans.gauge(_share_partition("InFlightBatchCount"), len(led.machine.batches), tags)
-            yield None
-
-
-def _share_partition(name: str) -> Bean:
-    return Bean("server", "SharePartitionMetrics", name)
-
-
 def loading(view: ClusterView, beans: Beans) -> None:
     """Add the recent load times of coordinator partitions, in milliseconds, or NaN before the first load."""
     of_groups = [took for each in view.coordinators() for took in each.load_times_ms]

@@ -16,6 +16,7 @@ from kafka_compat.metrics import (
     quorum_beans,
     replica_beans,
     request_beans,
+    share_beans,
 )
 from kafka_compat.metrics.beans import Beans
 from kafka_compat.metrics.broker_beans import ZooKeeperSessions
@@ -120,7 +121,7 @@ class Scraper:
         replica_beans.throttled(brokers, beans)
         replica_beans.moves(brokers, beans)
         yield from controller_beans.groups(view, beans)
-        yield from controller_beans.share_partitions(view, beans)
+        yield from share_beans.share_groups(view, beans)
         controller_beans.loading(view, beans)
         broker_beans.flushes(view, beans)
         broker_beans.zookeeper(view, self._sessions, beans)

@@ -69,6 +69,20 @@ def copy_in_steps(buffer: Buffer, start: int, stop: int) -> bytes:
     return copied.getvalue()
 
 
+NUMBERS_AT_ONCE: Final = 8_000
+"""Number of array elements unpacked at a time, which blocks the interpreter for less than a millisecond."""
+
+
+def numbers_in_steps(code: str, buffer: Buffer, position: int, count: int) -> list[int]:
+    """Unpack an array of `count` numbers without blocking other threads for long."""
+    numbers: list[int] = []
+    for first in range(0, count, NUMBERS_AT_ONCE):
+        some = Struct(f">{min(NUMBERS_AT_ONCE, count - first)}{code}")
+        numbers += some.unpack_from(buffer, position)
+        position += some.size
+    return numbers
+
+
 ONE_BYTE_UVARINTS: Final = tuple(bytes([value]) for value in range(128))
 
 

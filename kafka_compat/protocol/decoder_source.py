@@ -8,7 +8,7 @@ from typing import Any
 from kafka_compat.protocol import buffers
 from kafka_compat.protocol.interpreter import STRING_BYTES_MAX, smallest_size_bytes
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, allocator
-from kafka_compat.protocol.source import KIB_SHIFT, Source, array_layout, identifier
+from kafka_compat.protocol.source import KIB_SHIFT, NUMBERS_SHIFT, Source, array_layout, identifier
 
 
 class DecoderSource(Source):
@@ -23,6 +23,7 @@ class DecoderSource(Source):
             "new": allocator(cls),
             "uuid_from": buffers.uuid_from,
             "copy_in_steps": buffers.copy_in_steps,
+            "numbers_in_steps": buffers.numbers_in_steps,
             "read_uvarint": buffers.read_uvarint,
             "skip_tagged_fields": buffers.skip_tagged_fields,
             "Struct": struct.Struct,
@@ -191,8 +192,10 @@ class DecoderSource(Source):
         if isinstance(element, Wire) and element.code and element.name != "uuid":
             self.names[f"layouts_{identifier(element.code)}"] = buffers.array_layouts(element.code)
             self.line(f"n = {count}")
-            self.spend("n >> 5")
-            self.line(f"{target} = list({array_layout(element.code)}.unpack_from(b, p))")
+            self.spend(f"n >> {NUMBERS_SHIFT}")
+            few = f"list({array_layout(element.code)}.unpack_from(b, p))"
+            many = f"numbers_in_steps({element.code!r}, b, p, n)"
+            self.line(f"{target} = {few} if n <= {buffers.NUMBERS_AT_ONCE} else {many}")
             self.line(f"p += n * {size_bytes}")
         else:
             # Use a separate variable, because mypyc evaluates the bound of a range in every iteration.

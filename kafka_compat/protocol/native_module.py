@@ -16,6 +16,7 @@ from kafka_compat.protocol.encoder_source import EncoderSource
 from kafka_compat.protocol.headers import has_flexible_response_header
 from kafka_compat.protocol.interpreter import smallest_size_bytes
 from kafka_compat.protocol.schema import ArrayOf, FieldSpec, Message, Wire, WireType, schema_of
+from kafka_compat.protocol.source import NUMBERS_SHIFT
 
 _CODECS = {
     "ProduceRequest": {"decode": 7},
@@ -210,7 +211,7 @@ class _NativeDecoder(DecoderSource):
         self.line(f"{bound} = {count}")
         self.line(f"if {bound} * {size_bytes} > end - p: raise ValueError")
         is_number = isinstance(element, Wire) and element.code and element.name != "uuid"
-        self.spend(f"{bound} >> 5" if is_number else bound)
+        self.spend(f"{bound} >> {NUMBERS_SHIFT}" if is_number else bound)
         self.line(f"{items}: list[{_value_type(element)}] = []")
         self.line(f"{target} = {items}")
         self.line(f"for _ in range({bound}):")

@@ -10,6 +10,11 @@ from kafka_compat.protocol.schema import FieldSpec
 KIB_SHIFT = 10
 """Bits to shift sizes in bytes by, because a KiB takes about as long to decode as an array element."""
 
+NUMBERS_SHIFT = 2
+"""Bits to shift the lengths of arrays of numbers by: four numbers take as much time and memory as an element
+of another array.
+"""
+
 
 def identifier(codes: str) -> str:
     return codes.replace("?", "o")

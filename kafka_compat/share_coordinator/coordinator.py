@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_compat.coordinator_runtime.coordinator_log import CoordinatorLog
@@ -21,13 +22,14 @@ from kafka_compat.coordinator_runtime.shard import RunningMachine, Shard
 from kafka_compat.errors import KafkaError
 from kafka_compat.metadata.topic_names import SHARE_STATE_TOPIC
 from kafka_compat.share_coordinator.log_loader import ShareStateLoader
-from kafka_compat.share_coordinator.operations import Initialize, Operation, Result, not_done
+from kafka_compat.share_coordinator.operations import Initialize, Operation, Result, Write, not_done
 from kafka_compat.share_coordinator.records import (
     ShareRecord,
     coordinator_key,
     decode_record,
     encode_record,
 )
+from kafka_compat.share_coordinator.samples import Samples
 from kafka_compat.share_coordinator.settings import ShareCoordinatorSettings
 from kafka_compat.share_coordinator.share_partition_state import SharePartitionState, decide
 
@@ -68,6 +70,11 @@ class ShareCoordinator:
         self._settings = settings
         self._now_ms = now_ms
         self._partition_exists = partition_exists
+        self._monotonic_ms = scheduler.monotonic_ms
+        self.write_ms = Samples()
+        """Durations of writes, including the time until they were committed."""
+        self.pruned_offsets: dict[int, int] = {}
+        """The offset before which the records of each shard were last deleted."""
         self._deleted_topics: set[UUID] = set()
         """Topics that were deleted while shards were being loaded."""
         self._updates_per_snapshot = settings.snapshot_update_records_per_snapshot
@@ -104,6 +111,7 @@ class ShareCoordinator:
     def unload(self, index: int) -> None:
         """Unload a shard that this broker no longer leads."""
         self._runtime.unload(index)
+        self.pruned_offsets.pop(index, None)
 
     @property
     def load_times_ms(self) -> Sequence[int]:
@@ -114,6 +122,8 @@ class ShareCoordinator:
         self, key: SharePartitionKey, operation: Operation, respond: Callable[[Result], None]
     ) -> None:
         """Process an operation on a share-partition."""
+        if isinstance(operation, Write):
+            respond = partial(self._timed, self._monotonic_ms(), respond)
         runtime = self._runtime
         coordinated = coordinator_key(*key)
         running = runtime.running.get(coordinated)
@@ -134,6 +144,29 @@ class ShareCoordinator:
             running = runtime.host(coordinated)
         out = running.machine.process(key, operation, respond, runtime.now(), exists=exists)
         runtime.carry_out(running, out)
+
+    def _timed(self, began_ms: int, respond: Callable[[Result], None], result: Result) -> None:
+        """Record how long a write took, and pass on its result."""
+        self.write_ms.add(self._monotonic_ms() - began_ms)
+        respond(result)
+
+    @property
+    def active_count(self) -> int:
+        """Number of shards that are loaded."""
+        return len(self._runtime.active_shards())
+
+    @property
+    def loading_count(self) -> int:
+        """Number of shards that are being loaded."""
+        return self._runtime.loading_count
+
+    def progress(self, key: SharePartitionKey) -> tuple[int, int] | None:
+        """Return the committed start offset of a share-partition, and the number of records from there on
+        whose delivery is complete, or None if this broker has no state of it.
+        """
+        running = self._runtime.running.get(coordinator_key(*key))
+        state = None if running is None else running.machine.state.committed
+        return None if state is None else (state.whole.start_offset, state.whole.delivery_complete_count)
 
     def forget_topics(self, topic_ids: Collection[UUID]) -> None:
         """Delete the states of topics that have been deleted."""
@@ -202,6 +235,8 @@ class ShareCoordinator:
     def _delete_before(self, shard: _Shard, offset: int | None) -> None:
         try:
             self._log.delete_before(shard.index, offset)
+            if offset is not None:
+                self.pruned_offsets[shard.index] = offset
         except KafkaError as error:
             log.info("Could not prune %s-%d: %s", SHARE_STATE_TOPIC, shard.index, error)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from kafka_compat.errors import ErrorCode, known_code
-from kafka_compat.long_work import Steps, batched
+from kafka_compat.long_work import Steps
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import delete_share_group_state as delete
 from kafka_compat.protocol.messages import initialize_share_group_state as initialize
@@ -29,6 +29,9 @@ from kafka_compat.share_coordinator.persister import (
     StoredState,
 )
 from kafka_compat.share_coordinator.state_batches import BATCHES_MAX, combine_in_steps
+
+_BATCHES_AT_ONCE: Final = 1_000
+"""Number of batches of a large write that are converted in one step."""
 
 
 class StateApi(NamedTuple):
@@ -108,17 +111,23 @@ def _write_operation(part: write.PartitionData) -> Write:
 
 
 def large_write(part: write.PartitionData) -> Steps[Write | None]:
-    """Return a write of very many batches, or None if they are too many."""
-    batches: list[StateBatch] = []
-    for some in batched(part.state_batches):
-        batches += _batches(some)
-        yield None
-    combined = yield from combine_in_steps(batches)
+    """Return a write of very many batches, or None if they are too many. The batches are removed from the
+    request, because freeing them all at once would take long.
+    """
+    combined = yield from combine_in_steps(_taken(part.state_batches))
     if len(combined) > BATCHES_MAX:
         return None
     return Write(
         part.state_epoch, part.leader_epoch, part.start_offset, part.delivery_complete_count, combined
     )
+
+
+def _taken(batches: list[Any]) -> Iterator[Sequence[StateBatch]]:
+    """Remove batches from the end of the list, which is quicker, and yield them."""
+    while batches:
+        some = _batches(batches[-_BATCHES_AT_ONCE:])
+        del batches[-_BATCHES_AT_ONCE:]
+        yield some
 
 
 def _delete_partition(partition: int, _: Delete) -> delete.PartitionData:

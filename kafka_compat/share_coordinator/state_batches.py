@@ -8,10 +8,10 @@ Rules
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 
-from kafka_compat.long_work import Steps, batched
+from kafka_compat.long_work import Steps
 from kafka_compat.share_coordinator.persister import UNKNOWN_OFFSET, StateBatch
 
 BATCHES_MAX = 10_000
@@ -42,15 +42,15 @@ def combine(
     return (*cut[:low], *_merged(sorted({*cut[low:high], *added})), *cut[high:])
 
 
-def combine_in_steps(new: Sequence[StateBatch]) -> Steps[tuple[StateBatch, ...]]:
-    """Combine the many batches of a write with each other. The result has the same effect on any state. At
-    most BATCHES_MAX + 1 batches are returned.
+def combine_in_steps(new: Iterable[Sequence[StateBatch]]) -> Steps[tuple[StateBatch, ...]]:
+    """Combine the many batches of a write with each other. `new` yields some of them at a time. The result
+    has the same effect on any state. At most BATCHES_MAX + 1 batches are returned.
     """
     invalid: StateBatch | None = None
     parts: list[list[StateBatch]] = []
-    for some in batched(new, _AT_ONCE):
+    for some in new:
         yield None
-        valid = {each for each in some if each.first_offset <= each.last_offset}
+        valid = [each for each in some if each.first_offset <= each.last_offset]
         refused = [each for each in some if each.first_offset > each.last_offset]
         if refused:
             # If the write is rejected for any of the invalid batches, it is for the one that ends last.
@@ -59,12 +59,19 @@ def combine_in_steps(new: Sequence[StateBatch]) -> Steps[tuple[StateBatch, ...]]
             parts.append(_merged(sorted(valid)))
     while len(parts) > 1:
         joined: list[list[StateBatch]] = []
-        for first in range(0, len(parts), 2):
+        while parts:
             yield None
-            found = _merged(sorted({each for part in parts[first : first + 2] for each in part}))
+            # Two sorted lists are merged in linear time.
+            found = yield from _merging(sorted([*parts.pop(), *(parts.pop() if parts else ())]))
             joined.append(found)
             if len(found) > BATCHES_MAX:
-                return tuple(found[: BATCHES_MAX + 1])
+                del found[BATCHES_MAX + 1 :]
+                # Freeing hundreds of thousands of batches at once would take long.
+                for rest in (parts, joined):
+                    while len(rest) > 1:
+                        rest.pop(0)
+                        yield None
+                return tuple(found)
         parts = joined
     found = parts[0] if parts else []
     return (*found, invalid) if invalid is not None else tuple(found)
@@ -89,6 +96,17 @@ def _cut(batches: Sequence[StateBatch], start_offset: int) -> list[StateBatch]:
 
 
 def _merged(batches: list[StateBatch]) -> list[StateBatch]:
+    """Merge batches, sorted by first offset."""
+    steps = _merging(batches)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            merged: list[StateBatch] = stop.value
+            return merged
+
+
+def _merging(batches: list[StateBatch]) -> Steps[list[StateBatch]]:
     """Merge batches, sorted by first offset, by a sweep over their offsets."""
     if _are_apart(batches):
         return batches
@@ -99,7 +117,11 @@ def _merged(batches: list[StateBatch]) -> list[StateBatch]:
     """
     position, offset = 0, 0
     count_of_batches = len(batches)
+    pause_at = _AT_ONCE
     while position < count_of_batches or covering:
+        if position >= pause_at:
+            pause_at = position + _AT_ONCE
+            yield None
         if not covering:
             batch = batches[position]
             offset = batch.first_offset

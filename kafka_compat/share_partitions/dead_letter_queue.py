@@ -22,6 +22,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.share_partitions.counts import ShareCounts
 from kafka_compat.share_partitions.dead_letters import (
     COPIED_BYTES_MAX,
     Contents,
@@ -144,6 +145,7 @@ class DeadLetterQueue:
         scheduler: Scheduler,
         long_work: LongWork,
         now_ms: Callable[[], int],
+        counts: ShareCounts | None = None,
     ) -> None:
         """`settings` returns the settings of a group, and `limits` returns the limits of the broker."""
         self._settings = settings
@@ -154,6 +156,7 @@ class DeadLetterQueue:
         self._scheduler = scheduler
         self._long_work = long_work
         self._now_ms = now_ms
+        self._counts = ShareCounts() if counts is None else counts
         self._destinations: dict[tuple[str, int], _Destination] = {}
         self._ready: deque[_Destination] = deque()
         self._batches = 0
@@ -295,6 +298,8 @@ class DeadLetterQueue:
     def _built(self, destination: _Destination, built: tuple[bytes, list[_Part]]) -> None:
         batch, parts = built
         if batch and not self._is_closed:
+            for group_id in {part.job.source.key.group_id for part in parts}:
+                self._counts.group(group_id).dead_letter_requests += 1
             self._topics.produce(
                 destination.topic,
                 destination.partition,
@@ -307,6 +312,7 @@ class DeadLetterQueue:
     def _produced(self, destination: _Destination, parts: list[_Part], code: ErrorCode) -> None:
         if self._is_closed:
             return
+        self._count(parts, code)
         if code == ErrorCode.NONE:
             destination.failures_before_success = destination.failures
             written = [part.job for part in parts if part.next_offset > part.job.letters.last]
@@ -320,6 +326,15 @@ class DeadLetterQueue:
         else:
             self._give_up([part.job for part in parts], f"topic {destination.topic}: {code.name}")
         self._ended(destination)
+
+    def _count(self, parts: Sequence[_Part], code: ErrorCode) -> None:
+        """Count what was written, or the failure for each group."""
+        if code == ErrorCode.NONE:
+            for job, next_offset in parts:
+                self._counts.group(job.source.key.group_id).dead_letters += next_offset - job.next_offset
+        else:
+            for group_id in {part.job.source.key.group_id for part in parts}:
+                self._counts.group(group_id).failed_dead_letter_requests += 1
 
     def _failed(self, destination: _Destination, parts: list[_Part], code: ErrorCode) -> None:
         """Attempt again after a backoff, and give up the dead letters that have been attempted often."""

@@ -31,6 +31,7 @@ from kafka_compat.storage.segments.file_slice import FileSlice
 if TYPE_CHECKING:
     from kafka_compat.long_work import LongWork, Steps
     from kafka_compat.replication.partition import Partition
+    from kafka_compat.share_partitions.counts import GroupCounts
     from kafka_compat.share_partitions.led_share_partition import LedSharePartition
     from kafka_compat.share_partitions.share_partition import SharePartition
     from kafka_compat.share_partitions.share_session import TopicIdPartition
@@ -88,8 +89,11 @@ class DelayedShareFetch:
         long_work: LongWork,
         now_ms: Callable[[], int],
         done: Callable[[Results], None],
+        counts: GroupCounts,
     ) -> None:
         """`errors` are results that are already known."""
+        self._counts = counts
+        self._began_ms = now_ms()
         self._params = params
         self._targets = targets
         self._errors = errors
@@ -224,9 +228,13 @@ class DelayedShareFetch:
 
     def _acquire(self, groups: Sequence[Sequence[_Candidate]]) -> Steps[Results]:
         params = self._params
+        count = sum(map(len, groups))
+        self._counts.fetch_ratio.add(100 * count // len(self._targets))
+        if count:
+            self._counts.acquire_ms.add(self._now_ms() - self._began_ms)
         results: Results = dict(self._errors)
         records_left = params.max_records
-        part_bytes = max(params.max_bytes // max(sum(map(len, groups)), 1), 1)
+        part_bytes = max(params.max_bytes // max(count, 1), 1)
         bytes_left, has_records = 0, False
         for is_first, (key, led) in (
             (position == 0, each.target) for group in groups for position, each in enumerate(group)
@@ -287,6 +295,8 @@ class DelayedShareFetch:
         ).run(offset, fetched.batches, fetched.aborted)
         if not acquired:
             return FetchedPartition(ErrorCode.NONE)
+        for each in acquired:
+            led.batch_sizes.add(each.last - each.first + 1)
         led.locked(now_ms, limits.lock_duration_ms)
         if fetched.is_single:
             part = self._with_rest(replica, offset, records, max_bytes)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.share_coordinator.persister import UNKNOWN_OFFSET
+from kafka_compat.share_coordinator.samples import Samples
 from kafka_compat.share_partitions.changes import Acknowledgement, DeadLetters, Limits, Write
 from kafka_compat.share_partitions.in_flight import NO_DEADLINE
 from kafka_compat.share_partitions.share_partition import SharePartition
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from kafka_compat.coordinator_runtime.scheduler import Scheduler, TimerHandle
     from kafka_compat.replication.partition import Partition
     from kafka_compat.share_coordinator.persister import Persister, SharePartitionKey, StoredState
+    from kafka_compat.share_partitions.counts import ShareCounts
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +26,8 @@ Done = Callable[[ErrorCode], None]
 
 _LOOK_MIN_MS: Final = 10
 """Minimum time between two checks for expired locks. Locks of one consumer expire within a few ms."""
+_END_OF_TIME_MS: Final = 2**62
+"""A time after all deadlines."""
 
 _CODES_OF_PERSISTER: Final = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -65,6 +69,7 @@ class Host(Protocol):
     scheduler: Scheduler
     persister: Persister
     dead_letters: DeadLetterQueue | None
+    counts: ShareCounts
 
     def limits(self, group_id: str) -> Limits: ...
 
@@ -83,15 +88,18 @@ class LedSharePartition:
     """One share-partition. `machine` is None until its state has been read."""
 
     __slots__ = (
+        "_began_ms",
         "_host",
         "_look_at_ms",
         "_pending",
         "_timer",
+        "batch_sizes",
         "error",
         "is_closed",
         "is_listening",
         "key",
         "leader_epoch",
+        "lock_timeouts",
         "looked_up_offset",
         "machine",
         "replica",
@@ -110,6 +118,8 @@ class LedSharePartition:
         self.error = ErrorCode.NONE
         """Why the state could not be read."""
         self.waiters: dict[Waiter, None] = {}
+        self._began_ms = 0
+        """Monotonic time in ms when the state began to be read."""
         self._pending = 0
         """Number of changes that are being stored, and of dead letters that are being written."""
         self.when_settled: Callable[[], None] | None = None
@@ -118,6 +128,10 @@ class LedSharePartition:
         self.is_closed = False
         self._timer: TimerHandle | None = None
         self._look_at_ms = NO_DEADLINE
+        self.lock_timeouts = 0
+        """Number of records whose acquisition locks have expired."""
+        self.batch_sizes = Samples()
+        """Numbers of records that were acquired at once."""
         self.looked_up_offset = -1
         """The offset whose position in the log a fetch has looked up last, or -1."""
 
@@ -125,6 +139,7 @@ class LedSharePartition:
 
     def load(self) -> None:
         """Read the state from the share coordinator."""
+        self._began_ms = self._host.scheduler.monotonic_ms()
         self._host.persister.read(self.key, self.leader_epoch, self._read)
 
     def _read(self, code: ErrorCode, stored: StoredState | None) -> None:
@@ -158,6 +173,7 @@ class LedSharePartition:
             self._failed(ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         self.machine = machine
+        self._host.counts.load_ms.add(self._host.scheduler.monotonic_ms() - self._began_ms)
         self._write_dead_letters(machine.interrupted)
         self.wake()
 
@@ -317,7 +333,18 @@ class LedSharePartition:
         next_ms = machine.next_deadline_ms(now_ms)
         if next_ms != NO_DEADLINE:
             self._look_at(next_ms, now_ms)
+        self._expired(write)
+
+    def expire_locks(self) -> int:
+        """Expire all acquisition locks now, whatever their deadlines. Return the number of their records."""
+        machine = self.refresh()
+        before = self.lock_timeouts
+        self._expired(None if machine is None else machine.expire(_END_OF_TIME_MS))
+        return self.lock_timeouts - before
+
+    def _expired(self, write: Write | None) -> None:
         if write is not None:
+            self.lock_timeouts += sum(each.last_offset - each.first_offset + 1 for each in write.batches)
             self._store(write, lambda code: None)
             self.wake()
 

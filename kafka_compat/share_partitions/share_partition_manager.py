@@ -19,6 +19,7 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.metadata.features import SHARE_VERSION
 from kafka_compat.share_coordinator.persister import SharePartitionKey
 from kafka_compat.share_partitions.changes import Acknowledgement, Limits
+from kafka_compat.share_partitions.counts import ShareCounts
 from kafka_compat.share_partitions.delayed_share_fetch import (
     DelayedShareFetch,
     FetchedPartition,
@@ -61,8 +62,10 @@ class SharePartitionManager:
         settings: Callable[[str], ShareGroupConfig],
         now_ms: Callable[[], int],
         dead_letters: DeadLetterQueue | None = None,
+        counts: ShareCounts | None = None,
     ) -> None:
         """`now_ms` is the wall clock, for `by_duration`."""
+        self.counts = ShareCounts() if counts is None else counts
         self.persister = persister
         self.scheduler = scheduler
         self.dead_letters = dead_letters
@@ -179,7 +182,10 @@ class SharePartitionManager:
             else:
                 errors[each] = FetchedPartition(led)
             yield None
-        fetch = DelayedShareFetch(params, targets, errors, self._long_work, self.scheduler.monotonic_ms, done)
+        counts = self.counts.group(params.group_id)
+        fetch = DelayedShareFetch(
+            params, targets, errors, self._long_work, self.scheduler.monotonic_ms, done, counts
+        )
         fetch.start()
         return fetch
 
@@ -191,7 +197,17 @@ class SharePartitionManager:
         if led is None:
             done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         else:
-            led.acknowledge(key.member_id, batches, done)
+            led.acknowledge(key.member_id, batches, partial(self._acknowledged, batches, done))
+
+    def _acknowledged(self, batches: Sequence[Acknowledgement], done: Done, code: ErrorCode) -> None:
+        if code == ErrorCode.NONE:
+            acknowledged = self.counts.acknowledged
+            for first, last, types in batches:
+                if len(types) == 1:
+                    acknowledged[types[0]] += last - first + 1
+                else:
+                    acknowledged.update(types)
+        done(code)
 
     def connection_closed(self, connection: object, group_id: str) -> None:
         """End the sessions of a closed connection. `group_id` is the group of the session opened last."""
@@ -225,10 +241,15 @@ class SharePartitionManager:
 
     def release(self, session: ShareSession) -> None:
         """Release all records that the member of an ended session has acquired."""
-        self.in_turn(partial(self._releasing, session.key, list(session.partitions)))
+        self.in_turn(partial(self._releasing, session))
 
-    def _releasing(self, key: SessionKey, partitions: Sequence[TopicIdPartition]) -> Steps[None]:
-        for each in partitions:
+    def _releasing(self, session: ShareSession) -> Steps[None]:
+        key = session.key
+        partitions = list(reversed(session.partitions))
+        while partitions:
+            # Freeing very many partitions at once would take long.
+            each = partitions.pop()
+            session.forget(each.topic_id, (each.partition,))
             led = self._led.get(SharePartitionKey(key.group_id, each.topic_id, each.partition))
             if led is not None:
                 led.release(key.member_id)

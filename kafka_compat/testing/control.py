@@ -203,6 +203,14 @@ class Control:
         """Expire a member's session, as if it sent no heartbeats. `await_group` returns member IDs."""
         self.ask("POST", f"/groups/{quote(group, '')}/members/{quote(member_id, '')}/expire")
 
+    def expire_locks(self, group: str, topic: str, partition: int | None = None) -> int:
+        """Expire the acquisition locks of a share group for a topic or a partition, as if the consumers did
+        not acknowledge the records in time. Return the number of records.
+        """
+        given = {} if partition is None else {"partition": partition}
+        path = f"/share-groups/{quote(group, '')}/topics/{quote(topic, '')}/expire-locks"
+        return int(self.ask("POST", path, **given)["records"])
+
     def remove_faults(self) -> None:
         """Remove all faults that were created with `fault`."""
         self.ask("DELETE", "/faults")
@@ -225,6 +233,22 @@ class Control:
         """
         wanted = {"state": state, "members": members, "lag": lag}
         return dict(self._await(f"/groups/{quote(group, '')}/await", wanted, timeout_s))
+
+    def await_accepted(
+        self,
+        group: str,
+        topic: str,
+        *,
+        remaining: int | None = None,
+        in_flight: int | None = None,
+        timeout_s: float = 10.0,
+    ) -> dict[str, int]:
+        """Wait until a share group has accepted or archived all records of a topic, or all but `remaining`,
+        or until `in_flight` records are acquired or released. Return both numbers.
+        """
+        wanted = {"remaining": remaining, "in_flight": in_flight}
+        path = f"/share-groups/{quote(group, '')}/topics/{quote(topic, '')}/await"
+        return dict(self._await(path, wanted, timeout_s))
 
     def await_records(self, topic: str, count: int, *, timeout_s: float = 10.0) -> int:
         """Wait until at least `count` records can be read, and return the number of records."""

@@ -33,7 +33,7 @@ from tests.support.servers import KafkaCompatBroker
 RECORDS = 1_000
 """Number of records in each partition, in one batch."""
 MEMBERS = 10
-LOCK_MS = 60_000
+LOCK_MS = 180_000
 _PARTITIONS_OF_A_REQUEST = 10
 """Number of partitions in a ShareAcknowledge request."""
 _INTERVAL_MS = 5
@@ -96,6 +96,7 @@ class Measurement:
             {
                 **SETTINGS,
                 "group.share.record.lock.duration.ms": str(LOCK_MS),
+                "group.share.max.record.lock.duration.ms": str(LOCK_MS),
                 "group.share.delivery.count.limit": "10",
                 # The records have old timestamps.
                 "log.retention.ms": "-1",

@@ -24,6 +24,14 @@ SHARE_PARTITIONS = (
     "tests/share_partitions/test_simulation.py"
     "::test_no_record_is_lost_although_leaders_and_share_coordinators_fail_over"
 )
+SHARE_PARTITION_EVENTS = (
+    "tests/share_partitions/test_random_events.py"
+    "::test_every_record_is_acquired_once_at_a_time_and_none_is_lost"
+)
+SHARE_GROUPS = (
+    "tests/groups/share/test_simulation.py"
+    "::test_only_initialized_partitions_are_assigned_although_coordinators_fail_over"
+)
 FENCES = "tests/cluster/test_epoch_fencing.py::"
 IN_SYNC = "tests/replication/test_in_sync.py::"
 STORE_SERVER = "tests/coordination/store/test_store_server.py::"
@@ -434,8 +442,7 @@ BROKEN_BUILDS = (
         "kafka_compat/share_partitions/in_flight.py",
         "return self.state == AVAILABLE and self.pending is None",
         "return self.state == AVAILABLE",
-        "tests/share_partitions/test_random_events.py"
-        "::test_every_record_is_acquired_once_at_a_time_and_none_is_lost",
+        SHARE_PARTITION_EVENTS,
     ),
     BrokenBuild(
         "a new leader does not fence the former one",
@@ -450,6 +457,45 @@ BROKEN_BUILDS = (
         "heappush(covering, (-batch.delivery_count, -batch.delivery_state, batch.last_offset))",
         "heappush(covering, (batch.delivery_count, -batch.delivery_state, batch.last_offset))",
         SHARE_PARTITIONS,
+    ),
+    BrokenBuild(
+        "a record is delivered once more than the limit",
+        "kafka_compat/share_partitions/in_flight.py",
+        "if state == AVAILABLE and self.delivery_count >= delivery_limit:",
+        "if state == AVAILABLE and self.delivery_count > delivery_limit:",
+        SHARE_PARTITION_EVENTS,
+    ),
+    BrokenBuild(
+        "the start offset passes a record whose acknowledgement is not stored",
+        "kafka_compat/share_partitions/share_partition.py",
+        "                if run.pending is not None or not is_terminal(run.state):\n"
+        "                    return end, count\n",
+        "                if not is_terminal(run.state):\n                    return end, count\n",
+        SHARE_PARTITION_EVENTS,
+    ),
+    BrokenBuild(
+        "a snapshot of a share-partition contains only the last write",
+        "kafka_compat/share_coordinator/share_partition_state.py",
+        "        combine(whole.batches, update.batches, update.start_offset),\n",
+        "        combine((), update.batches, update.start_offset),\n",
+        "tests/share_coordinator/test_coordinator.py"
+        "::test_a_snapshot_is_written_after_the_configured_number_of_updates",
+    ),
+    BrokenBuild(
+        "the share coordinator stores writes from before an initialization",
+        "kafka_compat/share_coordinator/share_partition_state.py",
+        "    if operation.state_epoch < whole.state_epoch:\n"
+        "        return rejected(ErrorCode.FENCED_STATE_EPOCH), None\n    if not exists:",
+        "    if not exists:",
+        "tests/share_coordinator/test_coordinator.py::test_epochs_fence_former_leaders_and_states",
+    ),
+    BrokenBuild(
+        "a share group assigns partitions whose states are being initialized",
+        "kafka_compat/groups/share/share_group.py",
+        "assignable = {key: each.partitions for key, each in state.current_states.initialized.items()}",
+        "known = {**state.current_states.initialized, **state.current_states.initializing}\n"
+        "        assignable = {key: each.partitions for key, each in known.items()}",
+        SHARE_GROUPS,
     ),
     BrokenBuild(
         "a replicated call is applied twice",

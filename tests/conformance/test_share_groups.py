@@ -60,7 +60,7 @@ def connections(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Conne
 
 def _wait_ready(connection: Connection) -> None:
     """Wait until the broker coordinates all groups of the test."""
-    for group in ("g", "offsets", "none"):
+    for group in ("g", "offsets", "none", "negative"):
         connection.ask(ApiKey.FIND_COORDINATOR, 6, {"key_type": 0, "coordinator_keys": [group]})
         request = {"group_ids": [group]}
 
@@ -81,6 +81,14 @@ def _before_the_group_exists() -> Iterator[Ask]:
     yield ApiKey.SHARE_GROUP_DESCRIBE, 1, {"group_ids": ["g", ""]}
     yield ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, {"group_id": "", "topics": ALTERED}
     yield ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, {"group_id": "none", "topics": []}
+    # Kafka's group coordinator accepts negative partitions; the share coordinator does not.
+    negative = [{"partition_index": -1, "start_offset": 1}, {"partition_index": 0, "start_offset": 1}]
+    for partitions in (negative[:1], negative):
+        topics = [{**ALTERED[0], "partitions": partitions}]
+        yield ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, {"group_id": "negative", "topics": topics}
+        all_offsets: Plain = {"groups": [{"group_id": "negative", "topics": None}]}
+        yield ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 1, all_offsets
+        yield ApiKey.SHARE_GROUP_DESCRIBE, 1, {"group_ids": ["negative"]}
     unknown = [{**ALTERED[0], "topic_name": "none"}]
     yield ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, {"group_id": "none", "topics": unknown}
     for group in ("", "none"):
@@ -160,5 +168,6 @@ def test_responses_are_those_of_apache_kafka(connections: list[Connection]) -> N
 def _shown(response: Plain) -> str:
     """Return a response without topic IDs, and without the messages that have our own words."""
     text = re.sub(r"UUID\('[0-9a-f-]+'\)", "ID", repr(response))
-    own = r"'error_message': [\"'][^\"']*(member epoch|member's epoch|not a consumer group)[^\"']*[\"']"
+    words = "member epoch|member's epoch|not a consumer group|partitionId|not be negative"
+    own = rf"'error_message': [\"'][^\"']*({words})[^\"']*[\"']"
     return re.sub(own, "MESSAGE", re.sub(r"The member's", "The member epoch", text))

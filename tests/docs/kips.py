@@ -114,7 +114,14 @@ KIPS = (
         "Replicas with a stale broker epoch do not join the ISR",
         "cluster/test_embedded_cluster.py",
     ),
-    Kip(932, "Share groups", api=ApiKey.SHARE_GROUP_HEARTBEAT),
+    Kip(
+        932,
+        "Share groups",
+        "conformance/test_share_groups.py",
+        "`tests/groups/share`, `tests/share_partitions`, `tests/share_coordinator` and `tests/share_groups` "
+        "compare histories, stored states and clients",
+        api=ApiKey.SHARE_GROUP_HEARTBEAT,
+    ),
     Kip(951, "New leader in Produce and Fetch responses", "conformance/test_records.py"),
     Kip(
         966,

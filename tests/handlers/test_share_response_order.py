@@ -8,6 +8,7 @@ import pytest
 
 from kafka_compat.handlers.share_response_order import in_kafka_order, in_order_of_additions
 from kafka_compat.share_partitions.share_session import TopicIdPartition
+from tests.support.steps import result_of
 
 _64_BITS = (1 << 64) - 1
 IDS = [
@@ -31,7 +32,7 @@ def test_partitions_have_the_order_of_scalas_maps(expected: str) -> None:
     numbers = [int(each) for each in expected.split()]
     partitions = {TopicIdPartition(IDS[each % 3], each // 3): each for each in range(len(numbers))}
 
-    ordered = in_kafka_order(partitions, lambda key: f"topic-{IDS.index(key.topic_id)}")
+    ordered = result_of(in_kafka_order(partitions, lambda key: f"topic-{IDS.index(key.topic_id)}"))
 
     assert list(ordered.values()) == numbers
 

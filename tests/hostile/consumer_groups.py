@@ -222,6 +222,24 @@ def _upgraded_crowd(port: int) -> Strike:
     return strike
 
 
+def _described_classic_group(port: int) -> Strike:
+    """A request that describes a classic group of 200 members 1,000 times."""
+    group = fresh("classic")
+    connections = [connect(port) for _ in range(200)]
+    for connection in connections:
+        connection.sendall(request(ApiKey.JOIN_GROUP, 3, joining(group, bytes(10))))
+    for connection in connections:
+        take_answer(connection)
+    frame = request(ApiKey.DESCRIBE_GROUPS, 5, {"groups": [group] * 1000})
+
+    def strike() -> None:
+        ask(port, frame)
+        for connection in connections:
+            connection.close()
+
+    return strike
+
+
 def _subscription(names: Iterable[str]) -> bytes:
     """Encode the subscription of a consumer that sends JoinGroup."""
     encoded = [name.encode() for name in names]
@@ -431,8 +449,9 @@ _ATTACKS = (
         everyday=True,
     ),
     Attack(
-        "ConsumerGroupDescribe that lists a group of 1,000 members 200 times", _described_often(1000, 200)
+        "ConsumerGroupDescribe that lists a group of 1,000 members 1,000 times", _described_often(1000, 1000)
     ),
+    Attack("DescribeGroups that lists a group of 200 members 1,000 times", _described_classic_group),
     Attack("ConsumerGroupDescribe of a group of 5,000 members", _described_often(5000, 1)),
     single("DescribeGroups 6 for 100,000 groups", ApiKey.DESCRIBE_GROUPS, 6, lambda: {"groups": names(MANY)}),
     single(

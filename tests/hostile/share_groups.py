@@ -448,14 +448,26 @@ def _unknown_partitions(port: int) -> Strike:
     return lambda: exchange(port, frames, 1)
 
 
-def _forgets(port: int) -> Strike:
-    group, topic_id = shared_topic(port, records=10)
-    parts = list(range(1_000_000))
-    frames = [
-        share_fetch(group, "m", 0, [(topic_id, n) for n in range(MANY)]),
-        share_fetch(group, "m", 1, [], forgotten_topics_data=[{"topic_id": topic_id, "partitions": parts}]),
-    ]
-    return lambda: exchange(port, frames, 1)
+def _forgets(count: int) -> Callable[[int], Strike]:
+    """A session forgets partitions. The broker closes the connection if a request has more than four million
+    numbers.
+    """
+
+    def prepare(port: int) -> Strike:
+        group, topic_id = shared_topic(port, records=10)
+        forgotten = [{"topic_id": topic_id, "partitions": range(count)}]
+        opening = share_fetch(group, "m", 0, [(topic_id, n) for n in range(MANY)])
+        forgetting = share_fetch(group, "m", 1, [], forgotten_topics_data=forgotten)
+
+        def strike() -> None:
+            with connect(port) as connection:
+                for frame in (opening, forgetting):
+                    connection.sendall(frame)
+                    take_answer(connection)
+
+        return strike
+
+    return prepare
 
 
 def _described_often(members: int, times: int) -> Callable[[int], Strike]:
@@ -646,6 +658,14 @@ _ATTACKS = (
         "ShareAcknowledge with 2,000,000 types",
         lambda: [_acks(0, 1_999_999, *([1] * 2_000_000))],
     ),
+    _acknowledges(
+        "ShareAcknowledge with 3,000,000 types of one batch",
+        lambda: [_acks(0, 2_999_999, *([1, 2] * 1_500_000))],
+    ),
+    _acknowledges(
+        "ShareAcknowledge with 20,000,000 types",
+        lambda: [_acks(0, 19_999_999, *([1] * 20_000_000))],
+    ),
     _acknowledges("ShareAcknowledge of all offsets", lambda: [_acks(0, OFFSET_MAX)]),
     _acknowledges(
         "ShareAcknowledge with alternating types",
@@ -655,7 +675,8 @@ _ATTACKS = (
     Attack("2,000 records that are released one by one, again and again", _acquires_and_releases_each_record),
     Attack("ShareFetch of 2,000 partitions with records", _many_partitions, everyday=True),
     Attack("ShareFetch of 200,000 partitions of unknown topics", _unknown_partitions),
-    Attack("ShareFetch that forgets 1,000,000 partitions", _forgets),
+    Attack("ShareFetch that forgets 1,000,000 partitions", _forgets(1_000_000)),
+    Attack("ShareFetch that forgets 8,000,000 partitions", _forgets(8_000_000)),
     Attack("4,000 requests with wrong epochs of share sessions", _wrong_epochs, is_flood=True),
     Attack("3,000 share sessions on one connection", _sessions_on_one_connection, is_flood=True),
     Attack("1,000 share sessions that are abandoned", _abandoned_sessions, is_flood=True, everyday=True),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_compat.long_work import batched
 from kafka_compat.share_coordinator.persister import StateBatch
 from kafka_compat.share_coordinator.state_batches import (
     BATCHES_MAX,
@@ -14,6 +15,7 @@ from kafka_compat.share_coordinator.state_batches import (
     is_valid,
 )
 from tests.share_coordinator.batches import batches, model
+from tests.support.steps import result_of
 
 
 @given(st.lists(st.tuples(batches(), st.integers(-1, 35)), min_size=1, max_size=4))
@@ -29,13 +31,7 @@ def test_each_offset_keeps_the_highest_count_and_state(changes: list[tuple[list[
 
 
 def in_steps(new: list[StateBatch]) -> tuple[StateBatch, ...]:
-    steps = combine_in_steps(new)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            combined: tuple[StateBatch, ...] = stop.value
-            return combined
+    return result_of(combine_in_steps(batched(new, 1_000)))
 
 
 @given(st.lists(batches(), max_size=4), batches(), st.integers(-1, 35))

@@ -19,6 +19,7 @@ from kafka_compat.share_partitions.changes import (
     DeadLetters,
     Limits,
 )
+from kafka_compat.share_partitions.counts import ShareCounts
 from kafka_compat.share_partitions.led_share_partition import LedSharePartition
 from tests.share_partitions.manual_clock import Clock
 from tests.share_partitions.memory_persister import MemoryPersister
@@ -42,6 +43,7 @@ class Host:
 
     def __init__(self) -> None:
         self.scheduler = Clock()
+        self.counts = ShareCounts()
         self.persister = MemoryPersister()
         self.group_limits = Limits(lock_duration_ms=100)
         self.forgotten: list[LedSharePartition] = []

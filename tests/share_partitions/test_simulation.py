@@ -28,6 +28,7 @@ from kafka_compat.share_partitions.changes import (
     Acknowledgement,
     Limits,
 )
+from kafka_compat.share_partitions.counts import ShareCounts
 from kafka_compat.share_partitions.led_share_partition import LedSharePartition
 from tests.groups.memory import ManualScheduler
 from tests.share_coordinator.memory import COLD_MS, KEY, OTHER, ShareLog, coordinator_of
@@ -71,6 +72,7 @@ class Leader:
         self.world = world
         self.term = term
         self.scheduler = world.scheduler
+        self.counts = ShareCounts()
         self.persister = RetryingPersister(
             local=lambda: world.coordinator,
             remote=self,
@@ -82,13 +84,13 @@ class Leader:
         """The member and the delivery count of each record, from its acquisition on until it is released,
         acknowledged or expires.
         """
-        self.counts: dict[int, int] = {}
+        self.delivery_counts: dict[int, int] = {}
         self.replica = Replica(term)
         self.led = self.loaded()
 
     def loaded(self) -> LedSharePartition:
         led = LedSharePartition(self, KEY, self.replica)  # type: ignore[arg-type]
-        self.counts.clear()
+        self.delivery_counts.clear()
         led.load()
         return led
 
@@ -236,10 +238,12 @@ class World:
         assert count <= self.limits.delivery_count_limit, f"{offset} is delivered {count} times"
         assert record.done_in_term is None or leader.term < record.done_in_term, f"{offset} is complete"
         # Within a term, a record is acquired again only after a release, which keeps its delivery count.
-        assert count > leader.counts.get(offset, 0), f"{offset} is delivered again with the count {count}"
+        assert count > leader.delivery_counts.get(offset, 0), (
+            f"{offset} is delivered again with the count {count}"
+        )
         if leader.term >= record.counted_in_term:
             assert count > record.last_count, f"the delivery count of {offset} was lost"
-        leader.counts[offset] = count
+        leader.delivery_counts[offset] = count
         leader.acquired[offset] = (member, count)
 
     def _acknowledge(self) -> None:

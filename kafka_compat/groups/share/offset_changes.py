@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from kafka_compat.groups.share.records import ShareRecord
 
+NEGATIVE_PARTITION = "Partition numbers must not be negative."
 NO_OFFSETS = "There is no offset information to delete."
 MESSAGES = {
     **{
@@ -133,6 +134,11 @@ class OffsetChanges:
             return
         record = group.states_record(group.state.current_states.begin(begun), now)
         group.outbox.write(Write([record], ChangeBegun(waiter, failed_offsets)))
+        if any(partition < 0 for _, partition in start_offsets):
+            # As in Kafka, no state is initialized, but the initialization has begun.
+            result = OffsetsResult(ErrorCode.UNKNOWN_SERVER_ERROR, NEGATIVE_PARTITION)
+            group.outbox.respond_when_committed(waiter, result, failed_offsets)
+            return
         initialize = InitializeStates(group.state.current_metadata.epoch, start_offsets, begun)
         group.outbox.perform(AlterStates(waiter, initialize, altered))
 
