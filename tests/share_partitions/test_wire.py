@@ -121,6 +121,27 @@ def test_a_partition_without_acknowledgements_is_in_the_response_beside_others(g
     assert member.fetch({0: [], 1: []}, max_wait_ms=0)["partitions"] == {}
 
 
+def test_a_partition_without_acknowledgements_is_not_in_the_response_beside_invalid_ones(
+    group: ShareGroup,
+) -> None:
+    group.produce(3)
+    member = group.member()
+    member.fetch()
+    invalid: Acks = [(2, 1, [1])]
+    assert list(member.acknowledge({0: invalid, 1: []})["partitions"]) == [0]
+    assert list(member.fetch({0: [], 1: invalid}, max_wait_ms=0)["partitions"]) == [1]
+    answer = member.acknowledge({0: [(0, 0, [1])], 1: [], 5: []})
+    assert {key: each["error"] for key, each in answer["partitions"].items()} == {
+        0: ErrorCode.NONE,
+        1: ErrorCode.NONE,
+        5: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    answer = member.acknowledge({1: [], 5: []})
+    assert {key: each["error"] for key, each in answer["partitions"].items()} == {
+        5: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    }
+
+
 def test_the_rest_of_what_was_read_follows_a_single_batch(group: ShareGroup) -> None:
     group.produce(3)
     group.produce(3)
