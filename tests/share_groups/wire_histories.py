@@ -14,6 +14,8 @@ Time does not decide anything:
   group is short, and the dying member sends its last heartbeat while the session timeout is short.
 - The leader of a partition reads its state when the first client fetches. The player waits for this with
   another client (`_prime`) before clients of the history fetch from the partition.
+- Rejected records become dead letters, and are archived later than the acknowledgement is answered. Until
+  then, start offsets do not advance. The player waits until no record is archiving (`_await_dead_letters`).
 - A heartbeat causes the initialization of states. The player waits until they are initialized.
 - When a connection closes and no member of the group has a session, leaders forget what they have read, soon
   but not at once. The next fetch would return the partitions that have been read again first. Therefore,
@@ -205,6 +207,7 @@ class ShareHistory:
         self._in_transaction: set[Partition] = set()
         self._has_transaction = False
         self._limit = 5
+        self._may_be_archiving = False
         self._configure()
         for name in self._names:
             if self._choose.random() < 0.85 or not self._sizes:
@@ -228,6 +231,7 @@ class ShareHistory:
     def play(self) -> None:
         for step in range(self._choose.randint(25, 70)):
             self._act()
+            self._await_dead_letters()
             self._compare_groups()
             if step % 4 == 0:
                 self._compare_offsets()
@@ -296,21 +300,23 @@ class ShareHistory:
                 found, expected = self._both(lambda side, each=each: side.state(each))  # type: ignore[misc]
                 self._compare(_comparable(found), _comparable(expected), f"state of {each}")
 
+    def _is_archiving(self, side: ShareSide) -> bool:
+        return any(
+            batch["delivery_state"] == _ARCHIVING
+            for each in self._partitions()
+            for batch in side.state(each)["state_batches"]
+        )
+
+    def _await_dead_letters(self) -> None:
+        """Wait until no record is archiving, if records may be since the last call."""
+        if not self._has_dead_letters or not self._may_be_archiving:
+            return
+        self._may_be_archiving = False
+        if any(self._both(self._is_archiving)):
+            self._await(lambda side: not self._is_archiving(side), "the dead letters", 30)
+        time.sleep(_QUIET_S)  # The leader learns later than the share coordinator that records are archived.
+
     def _compare_dead_letters(self) -> None:
-        """Compare the dead letters, which are written later than the acknowledgements are answered."""
-
-        def all_are_written() -> bool:
-            is_done = all(
-                batch["delivery_state"] != _ARCHIVING
-                for side in self._sides
-                for each in self._partitions()
-                for batch in side.state(each)["state_batches"]
-            )
-            found, expected = self._both(lambda side: side.dead_letters())
-            return bool(is_done and found == expected)
-
-        with suppress(AssertionError):
-            wait_until(all_are_written, 30, "the dead letters", 0.2)
         found, expected = self._both(lambda side: side.dead_letters())
         self._tell(f"{len(expected)} dead letters, such as {expected[:3]}")
         self._compare(found, expected, "dead letters")
@@ -739,6 +745,7 @@ class ShareHistory:
     def _learn_acks(
         self, client: Client, acks: dict[Partition, list[Plain]], errors: dict[Partition, int]
     ) -> None:
+        self._may_be_archiving = True
         for partition, batches in acks.items():
             error = errors.get(partition, 0)
             if error:
@@ -945,7 +952,8 @@ class ShareHistory:
                 client.epoch, client.names = None, []
 
     def _await_release(self, held: dict[Partition, dict[int, int]]) -> None:
-        """Wait until acquired records are available again, or archived."""
+        """Wait until acquired records are available again, archived, or archiving."""
+        self._may_be_archiving = True
         has_waited = False
         for partition, counts in held.items():
             if not counts or partition[0] not in self._sizes:

@@ -22,8 +22,11 @@ TOOLS_VERSION = "4.3.1"
 NEWEST_VERSION = "4.4.0"
 """The newest version. Its definitions are compared with ours, and campaigns use its servers."""
 
-CLIENT_VERSIONS = ("0.9.0.1", "0.10.2.2", "1.1.1")
-"""Old versions, of which only kafka-clients is downloaded."""
+SHARE_CLIENT_VERSION = "4.2.0"
+"""The oldest version whose share consumers are complete."""
+
+CLIENT_VERSIONS = ("0.9.0.1", "0.10.2.2", "1.1.1", SHARE_CLIENT_VERSION)
+"""Versions of which only kafka-clients is downloaded."""
 
 _POM = Path(__file__).resolve().parent.parent / "pom.xml"
 
