@@ -45,18 +45,7 @@ def deliver(address: str, directory: Path, mode: str) -> dict[int, list[Delivery
     java = ["java", "-Xmx256m", *QUICK_START, "-cp", class_path]
     with open(directory / "spring.log", "ab") as log:
         child = subprocess.Popen(
-            [
-                "java",
-                "-Xmx256m",
-                *QUICK_START,
-                "-cp",
-                class_path,
-                "SpringMembers",
-                address,
-                topic,
-                group,
-                mode,
-            ],
+            [*java, "SpringMembers", address, topic, group, mode],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
