@@ -138,6 +138,10 @@ def play_at_once(
     return different
 
 
+class KafkaFailed(Exception):
+    """Apache Kafka has failed a request because of an error of its own. The history ends."""
+
+
 class Client:
     """A member of the group, and its share session with the leader of all partitions, on both sides."""
 
@@ -233,7 +237,10 @@ class ShareHistory:
 
     def play(self) -> None:
         for step in range(self._choose.randint(25, 70)):
-            self._act()
+            try:
+                self._act()
+            except KafkaFailed:
+                return
             self._await_dead_letters()
             self._compare_groups()
             if step % 4 == 0:
@@ -728,6 +735,7 @@ class ShareHistory:
                 for one in each["responses"]:
                     one["batches"] = [batch[:2] for batch in one["batches"] if batch[0] >= 0]
         self._tell(f"  <- {expected}")
+        self._check_failure(expected, acks)
         self._compare(found, expected, "response to ShareFetch")
         self._learn_session(client, expected, epoch, adds, forgets)
         errors = {each["partition"]: each["acknowledge_error"] for each in expected["responses"]}
@@ -880,6 +888,19 @@ class ShareHistory:
                 acks[partition] = [*acks.get(partition, []), self._wrong_batch(partition)]
         return acks
 
+    def _check_failure(self, answer: Plain, acks: dict[Partition, list[Plain]]) -> None:
+        """Raise KafkaFailed after acknowledgements of offsets before and after the start offset while nothing
+        is in flight: a NullPointerException fails the whole request.
+        """
+        if answer["error"] != ErrorCode.UNKNOWN_SERVER_ERROR:
+            return
+        for partition, batches in acks.items():
+            state = self._theirs.state(partition)
+            start = state["start_offset"] + _finished(state)
+            if any(each["first_offset"] < start <= each["last_offset"] for each in batches):
+                self._tell(f"Apache Kafka failed because of {partition}")
+                raise KafkaFailed
+
     def _batches(self, offsets: list[int]) -> list[Plain]:
         choose = self._choose
         batches = []
@@ -946,6 +967,7 @@ class ShareHistory:
             for each in (found, expected):
                 each["responses"].sort(key=lambda one: one["partition"])
         self._tell(f"  <- {expected}")
+        self._check_failure(expected, acks)
         self._compare(found, expected, "response to ShareAcknowledge")
         if expected["error"]:
             if expected["error"] == ErrorCode.SHARE_SESSION_NOT_FOUND:
