@@ -7,6 +7,7 @@ Rules
 - Offsets become visible when their records are committed. A deletion writes tombstones, and its response is
   sent when they are committed; an offset that was stored in the meantime is kept.
 - A group without members and offsets is deleted when its last offset expires, or by a DeleteGroups request.
+  A share group is deleted only by a request.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
@@ -550,10 +551,12 @@ class Group:
         )
 
     def delete_expired(self, expired: Collection[TopicPartition]) -> Output:
-        """Delete expired offsets, and the group if nothing is left of it."""
+        """Delete expired offsets, and the group if nothing is left of it. A share group never expires: its
+        delivery states would remain.
+        """
         out = self._outbox.begin()
         self._counts.offset_expirations += len(expired)
-        self._write_tombstones(expired, None, ErrorCode.NONE)
+        self._write_tombstones(expired, None, ErrorCode.NONE, keeps_group=self.type is GroupType.SHARE)
         return out
 
     def _write_tombstones(

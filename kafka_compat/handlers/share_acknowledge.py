@@ -53,9 +53,6 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
         if epoch == FINAL_EPOCH:
             manager.end_session(key)
 
-    if not any(batches.values()):
-        # Kafka names partitions without batches only beside others.
-        batches = {}
     yield from acknowledge(ctx, manager, key, Topics(ctx), batches, request.is_renew_ack, done)
     return deferred
 

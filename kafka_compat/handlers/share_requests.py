@@ -81,11 +81,13 @@ def acknowledge(
     is_renew_ack: bool,
     done: Callable[[Outcomes], None],
 ) -> Steps[None]:
-    """Acknowledge records, and call `done` when the results of all partitions are known and stored. There is
-    a result for each partition, even without batches.
+    """Acknowledge records, and call `done` when the results of all partitions are known and stored.
+    Partitions without batches have results only if another partition has valid ones.
     """
     has_renewals = ctx.api_version >= FIRST_VERSION_WITH_RENEWALS
     outcomes: Outcomes = {}
+    without_batches: Outcomes = {}
+    has_valid_batches = False
     waiting = 1
 
     def completed(partition: TopicIdPartition | None, code: ErrorCode) -> None:
@@ -105,7 +107,10 @@ def acknowledge(
             code = invalid if invalid == ErrorCode.INVALID_REQUEST else code or invalid
         if code != ErrorCode.NONE:
             outcomes[partition] = (code, None)
+        elif not acknowledged:
+            without_batches[partition] = (code, None)
         else:
+            has_valid_batches = True
             waiting += 1
             manager.acknowledge(
                 key,
@@ -117,6 +122,8 @@ def acknowledge(
                 partial(completed, partition),
             )
         yield None
+    if has_valid_batches:
+        outcomes |= without_batches
     completed(None, ErrorCode.NONE)
 
 

@@ -44,7 +44,9 @@ _FORGETTING: Final = (
     ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
-"""Errors of a write after which the share-partition is forgotten, and loaded again by the next fetch."""
+"""Errors of a member's change after which the share-partition is forgotten, and loaded again by the next
+fetch.
+"""
 
 
 class Waiter(Protocol):
@@ -138,9 +140,13 @@ class LedSharePartition:
     # --- loading
 
     def load(self) -> None:
-        """Read the state from the share coordinator."""
+        """Read the state from the share coordinator. A fetch that waits for several share-partitions gets the
+        records of the one whose state is read first. Clients rely on that.
+        """
         self._began_ms = self._host.scheduler.monotonic_ms()
-        self._host.persister.read(self.key, self.leader_epoch, self._read)
+        result = _Result(self._read, self._host.scheduler)
+        self._host.persister.read(self.key, self.leader_epoch, result.arrived)
+        result.is_begun = True
 
     def _read(self, code: ErrorCode, stored: StoredState | None) -> None:
         if self.is_closed:
@@ -277,7 +283,9 @@ class LedSharePartition:
         if code == ErrorCode.NONE or not write.changes:
             self._write_dead_letters(write.dead_letters)
         done(code)
-        if code in _FORGETTING:
+        # Changes that have already taken effect are expired locks and written dead letters. If they cannot be
+        # stored, Kafka continues with the state that it has, until a change by a member is rejected.
+        if code in _FORGETTING and write.changes:
             self._host.forget(self)
             return
         if may_wake:
@@ -350,19 +358,19 @@ class LedSharePartition:
 
 
 class _Result:
-    """The result of storing. If it is known at once, it takes effect only after the current request, as if
-    the share coordinator were on another broker.
+    """The result of reading or storing. If it is known at once, it takes effect only after the current
+    request, as if the share coordinator were on another broker.
     """
 
     __slots__ = ("_done", "_scheduler", "is_begun")
 
-    def __init__(self, done: Done, scheduler: Scheduler) -> None:
+    def __init__(self, done: Callable[..., None], scheduler: Scheduler) -> None:
         self._done = done
         self._scheduler = scheduler
         self.is_begun = False
 
-    def arrived(self, code: ErrorCode) -> None:
+    def arrived(self, *outcome: object) -> None:
         if self.is_begun:
-            self._done(code)
+            self._done(*outcome)
         else:
-            self._scheduler.call_later(0, partial(self._done, code))
+            self._scheduler.call_later(0, partial(self._done, *outcome))

@@ -117,7 +117,9 @@ class SharePartitionManager:
             return led
         topic = self._metadata.topic_name(topic_id)
         if topic is None:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            # The session contains a deleted topic, and a topic with the same name exists. Its state cannot be
+            # read.
+            return ErrorCode.UNKNOWN_SERVER_ERROR
         replica = self._replicas.get(topic, partition)
         if replica is None:
             return self._replicas.missing(topic, partition)

@@ -25,9 +25,11 @@ _HEAP = "1G"
 _SETTINGS = {
     "log.segment.delete.delay.ms": "0",
     "auto.create.topics.enable": "false",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
 }
-"""Settings of both sides: files of a deleted topic are removed at once, so that every run starts with an
-empty disk cache.
+"""Settings of both sides: a single broker serves share groups, and files of a deleted topic are removed at
+once, so that every run starts with an empty disk cache.
 """
 
 

@@ -14,14 +14,18 @@ from pathlib import Path
 
 import pytest
 
+from kafka_compat.protocol.api_keys import ApiKey
+from tests.conformance.wire import Connection
 from tests.support import campaign, kafka_jars
 from tests.support.kafka_jars import NEWEST_VERSION
+from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
 
 MODULE = Path(__file__).resolve().parents[1] / "clients" / "go"
 TESTS = ("TestShareGroup", "TestShareGroupETL", "TestShareGroupAckOnClose", "TestShareGroupOffsetsAdmin")
 RECORDS = 50_000
 SETTINGS = {
+    "offsets.topic.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "3",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
@@ -50,6 +54,19 @@ def _compiled() -> Path:
     return program
 
 
+def _await_coordinator(address: str) -> None:
+    """Wait until groups have a coordinator: franz-go's test of offsets does not wait for it."""
+    find = {"key_type": 0, "coordinator_keys": ["any"]}
+
+    def is_available() -> bool:
+        with Connection(address, 30) as connection:
+            found = connection.ask(ApiKey.FIND_COORDINATOR, 4, find)["coordinators"][0]
+            groups = connection.ask(ApiKey.DESCRIBE_GROUPS, 5, {"groups": ["any"]})["groups"]
+        return not found["error_code"] and not groups[0]["error_code"]
+
+    wait_until(is_available, 60, "the coordinator of groups", 0.1)
+
+
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", ["ours", "genuine"])
 def test_share_group_tests_of_franz_go_pass(kind: str, tmp_path: Path) -> None:
@@ -61,6 +78,7 @@ def test_share_group_tests_of_franz_go_pass(kind: str, tmp_path: Path) -> None:
     program = _compiled()
     server.start(180)
     try:
+        _await_coordinator(server.address)
         environment = {
             **os.environ,
             "KGO_SEEDS": server.address,

@@ -1,5 +1,5 @@
-"""Java's share consumers (kafka-clients 4.4) see the same deliveries on our broker as on Apache Kafka: each
-record is accepted or rejected once, or archived at the delivery count limit.
+"""Java's share consumers (kafka-clients 4.4; in campaigns also 4.2 and 4.3) see the same deliveries on our
+broker as on Apache Kafka: each record is accepted or rejected once, or archived at the delivery count limit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from tests.share_groups.share_members import (
     create_topic,
     produce,
 )
-from tests.support.kafka_jars import NEWEST_VERSION
+from tests.support import campaign
+from tests.support.kafka_jars import NEWEST_VERSION, SHARE_CLIENT_VERSION, TOOLS_VERSION
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
 
@@ -30,6 +31,7 @@ SETTINGS = {
 PARTITIONS = 3
 RECORDS = 500
 LIMIT = 3
+VERSIONS = (SHARE_CLIENT_VERSION, TOOLS_VERSION, NEWEST_VERSION) if campaign.enabled() else (NEWEST_VERSION,)
 
 
 @pytest.fixture(scope="module", params=["ours", "genuine"])
@@ -45,8 +47,11 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     running.stop()
 
 
-def deliver(server: Server, directory: Path, name: str, mode: str, acquire_mode: str) -> Deliveries:
+def deliver(
+    server: Server, directory: Path, version: str, mode: str, acquire_mode: str = "batch_optimized"
+) -> Deliveries:
     """Write records, and let two members acknowledge them. Return when all are finished."""
+    name = f"{version}-{mode}-{acquire_mode}"
     deliveries = Deliveries(LIMIT)
     create_topic(server.address, name, PARTITIONS)
     configure_group(
@@ -63,6 +68,7 @@ def deliver(server: Server, directory: Path, name: str, mode: str, acquire_mode:
         mode=mode,
         acquire_mode=acquire_mode,
         max_poll_records=50,
+        version=version,
     ) as members:
         produce(server.address, name, RECORDS, PARTITIONS)
         wanted = set(range(RECORDS))
@@ -80,11 +86,12 @@ def deliver(server: Server, directory: Path, name: str, mode: str, acquire_mode:
     return deliveries
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("acquire_mode", ["batch_optimized", "record_limit"])
 def test_records_are_delivered_until_they_are_accepted_rejected_or_at_the_limit(
-    server: Server, tmp_path: Path, acquire_mode: str
+    server: Server, tmp_path: Path, acquire_mode: str, version: str
 ) -> None:
-    found = deliver(server, tmp_path, f"explicit-{acquire_mode}", EXPLICIT, acquire_mode)
+    found = deliver(server, tmp_path, version, EXPLICIT, acquire_mode)
     assert not found.findings
     assert not found.failures
     assert not found.refused
@@ -97,10 +104,11 @@ def test_records_are_delivered_until_they_are_accepted_rejected_or_at_the_limit(
         assert counts == expected.get(last_digit, [1]), (record, last_digit, counts)
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 def test_records_are_accepted_once_by_members_that_acknowledge_implicitly(
-    server: Server, tmp_path: Path
+    server: Server, tmp_path: Path, version: str
 ) -> None:
-    found = deliver(server, tmp_path, "implicit", IMPLICIT, "batch_optimized")
+    found = deliver(server, tmp_path, version, IMPLICIT)
     assert not found.findings
     assert not found.failures
     assert not found.refused

@@ -14,6 +14,11 @@ Time does not decide anything:
   group is short, and the dying member sends its last heartbeat while the session timeout is short.
 - The leader of a partition reads its state when the first client fetches. The player waits for this with
   another client (`_prime`) before clients of the history fetch from the partition.
+- Rejected records become dead letters, and are archived later than the acknowledgement is answered. Until
+  then, start offsets do not advance. The player waits until no record is archiving (`_await_dead_letters`).
+  Each dead letter is archived by a write of its own, and Apache Kafka may issue the next one before or after
+  the former is stored. The stored start offset may therefore be behind the first record that is not finally
+  delivered. With dead letters, that record is compared instead (`_finished`).
 - A heartbeat causes the initialization of states. The player waits until they are initialized.
 - When a connection closes and no member of the group has a session, leaders forget what they have read, soon
   but not at once. The next fetch would return the partitions that have been read again first. Therefore,
@@ -65,7 +70,7 @@ LOCK, SESSION, INTERVAL = (
     f"share.{each}.ms" for each in ("record.lock.duration", "session.timeout", "heartbeat.interval")
 )
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
-_ARCHIVING = 3
+_ACKNOWLEDGED, _ARCHIVING, _ARCHIVED = 2, 3, 4
 _WAIT_MS = 300
 """How long a fetch waits for records if there are none."""
 _FIRST_WAIT_MS = 5_000
@@ -131,6 +136,10 @@ def play_at_once(
     if len(once) > max(1, len(chosen) // 25):
         return different | once
     return different
+
+
+class KafkaFailed(Exception):
+    """Apache Kafka has failed a request because of an error of its own. The history ends."""
 
 
 class Client:
@@ -205,6 +214,7 @@ class ShareHistory:
         self._in_transaction: set[Partition] = set()
         self._has_transaction = False
         self._limit = 5
+        self._may_be_archiving = False
         self._configure()
         for name in self._names:
             if self._choose.random() < 0.85 or not self._sizes:
@@ -227,7 +237,11 @@ class ShareHistory:
 
     def play(self) -> None:
         for step in range(self._choose.randint(25, 70)):
-            self._act()
+            try:
+                self._act()
+            except KafkaFailed:
+                return
+            self._await_dead_letters()
             self._compare_groups()
             if step % 4 == 0:
                 self._compare_offsets()
@@ -283,34 +297,61 @@ class ShareHistory:
         self._compare(found, expected, "description")
 
     def _compare_offsets(self) -> None:
-        found, expected = self._both(lambda side: side.shown_offsets(side.offsets(None)))
+        found, expected = self._both(lambda side: self._offsets(side, None))
         self._tell(f"offsets {expected}")
         self._compare(found, expected, "offsets of the group")
+
+    def _offsets(self, side: ShareSide, names: dict[str, list[int]] | None, version: int = 1) -> Plain:
+        shown = side.shown_offsets(side.offsets(names, version))
+        if self._has_dead_letters:
+            for name, parts in shown["topics"].items():
+                shown["topics"][name] = [
+                    (number, start + (_finished(side.state((name, number))) if start >= 0 else 0), *others)
+                    for number, start, *others in parts
+                ]
+        return shown
 
     def _compare_states(self) -> None:
         for name, size in self._sizes.items():
             for number in range(size):
                 each = (name, number)
-                found, expected = self._both(lambda side, each=each: side.summary(each))  # type: ignore[misc]
-                self._compare(_comparable(found), _comparable(expected), f"summary of {each}")
-                found, expected = self._both(lambda side, each=each: side.state(each))  # type: ignore[misc]
-                self._compare(_comparable(found), _comparable(expected), f"state of {each}")
+                found, expected = self._both(lambda side, each=each: self._summary(side, each))  # type: ignore[misc]
+                self._compare(found, expected, f"summary of {each}")
+                found, expected = self._both(lambda side, each=each: self._state(side, each))  # type: ignore[misc]
+                self._compare(found, expected, f"state of {each}")
+
+    def _summary(self, side: ShareSide, partition: Partition) -> Plain:
+        summary = _comparable(side.summary(partition))
+        if self._has_dead_letters:
+            finished = _finished(side.state(partition))
+            summary["start_offset"] += finished
+            summary["delivery_complete_count"] -= finished
+        return summary
+
+    def _state(self, side: ShareSide, partition: Partition) -> Plain:
+        state = _comparable(side.state(partition))
+        if self._has_dead_letters:
+            start = state["start_offset"] = state["start_offset"] + _finished(state)
+            state["state_batches"] = [each for each in state["state_batches"] if each["last_offset"] >= start]
+        return state
+
+    def _is_archiving(self, side: ShareSide) -> bool:
+        return any(
+            batch["delivery_state"] == _ARCHIVING
+            for each in self._partitions()
+            for batch in side.state(each)["state_batches"]
+        )
+
+    def _await_dead_letters(self) -> None:
+        """Wait until no record is archiving, if records may be since the last call."""
+        if not self._has_dead_letters or not self._may_be_archiving:
+            return
+        self._may_be_archiving = False
+        if any(self._both(self._is_archiving)):
+            self._await(lambda side: not self._is_archiving(side), "the dead letters", 30)
+        time.sleep(_QUIET_S)  # The leader learns later than the share coordinator that records are archived.
 
     def _compare_dead_letters(self) -> None:
-        """Compare the dead letters, which are written later than the acknowledgements are answered."""
-
-        def all_are_written() -> bool:
-            is_done = all(
-                batch["delivery_state"] != _ARCHIVING
-                for side in self._sides
-                for each in self._partitions()
-                for batch in side.state(each)["state_batches"]
-            )
-            found, expected = self._both(lambda side: side.dead_letters())
-            return bool(is_done and found == expected)
-
-        with suppress(AssertionError):
-            wait_until(all_are_written, 30, "the dead letters", 0.2)
         found, expected = self._both(lambda side: side.dead_letters())
         self._tell(f"{len(expected)} dead letters, such as {expected[:3]}")
         self._compare(found, expected, "dead letters")
@@ -694,6 +735,7 @@ class ShareHistory:
                 for one in each["responses"]:
                     one["batches"] = [batch[:2] for batch in one["batches"] if batch[0] >= 0]
         self._tell(f"  <- {expected}")
+        self._check_failure(expected, acks)
         self._compare(found, expected, "response to ShareFetch")
         self._learn_session(client, expected, epoch, adds, forgets)
         errors = {each["partition"]: each["acknowledge_error"] for each in expected["responses"]}
@@ -739,6 +781,7 @@ class ShareHistory:
     def _learn_acks(
         self, client: Client, acks: dict[Partition, list[Plain]], errors: dict[Partition, int]
     ) -> None:
+        self._may_be_archiving = True
         for partition, batches in acks.items():
             error = errors.get(partition, 0)
             if error:
@@ -845,6 +888,19 @@ class ShareHistory:
                 acks[partition] = [*acks.get(partition, []), self._wrong_batch(partition)]
         return acks
 
+    def _check_failure(self, answer: Plain, acks: dict[Partition, list[Plain]]) -> None:
+        """Raise KafkaFailed after acknowledgements of offsets before and after the start offset while nothing
+        is in flight: a NullPointerException fails the whole request.
+        """
+        if answer["error"] != ErrorCode.UNKNOWN_SERVER_ERROR:
+            return
+        for partition, batches in acks.items():
+            state = self._theirs.state(partition)
+            start = state["start_offset"] + _finished(state)
+            if any(each["first_offset"] < start <= each["last_offset"] for each in batches):
+                self._tell(f"Apache Kafka failed because of {partition}")
+                raise KafkaFailed
+
     def _batches(self, offsets: list[int]) -> list[Plain]:
         choose = self._choose
         batches = []
@@ -911,6 +967,7 @@ class ShareHistory:
             for each in (found, expected):
                 each["responses"].sort(key=lambda one: one["partition"])
         self._tell(f"  <- {expected}")
+        self._check_failure(expected, acks)
         self._compare(found, expected, "response to ShareAcknowledge")
         if expected["error"]:
             if expected["error"] == ErrorCode.SHARE_SESSION_NOT_FOUND:
@@ -945,7 +1002,8 @@ class ShareHistory:
                 client.epoch, client.names = None, []
 
     def _await_release(self, held: dict[Partition, dict[int, int]]) -> None:
-        """Wait until acquired records are available again, or archived."""
+        """Wait until acquired records are available again, archived, or archiving."""
+        self._may_be_archiving = True
         has_waited = False
         for partition, counts in held.items():
             if not counts or partition[0] not in self._sizes:
@@ -1049,7 +1107,7 @@ class ShareHistory:
             each: [0, self._choose.choice((0, 0, 0, 7))] for each in self._some_names() if each in self._sizes
         }
         version = self._choose.choice((0, 1))
-        found, expected = self._both(lambda side: side.shown_offsets(side.offsets(names, version)))
+        found, expected = self._both(lambda side: self._offsets(side, names, version))
         self._tell(f"offsets of {names} v{version} <- {expected}")
         self._compare(found, expected, "some offsets")
 
@@ -1122,6 +1180,16 @@ def _is_released(state: Plain, counts: dict[int, int]) -> bool:
         if not batches or batches[0]["delivery_count"] < count:
             return False
     return True
+
+
+def _finished(state: Plain) -> int:
+    """Return the number of records from the start offset on that are acknowledged or archived."""
+    start = offset = state["start_offset"]
+    for each in state["state_batches"]:
+        if each["first_offset"] != offset or each["delivery_state"] not in (_ACKNOWLEDGED, _ARCHIVED):
+            break
+        offset = each["last_offset"] + 1
+    return int(offset - start)
 
 
 def _comparable(state: Plain) -> Plain:

@@ -103,7 +103,7 @@ class World:
             overrides=topics,
             topics=topics,
             scheduler=self.clock,
-            long_work=LongWork(asyncio.get_running_loop()),
+            long_work=LongWork(asyncio.get_running_loop(), lambda: 0.0),
             now_ms=lambda: 1,
         )
 

@@ -69,7 +69,11 @@ class Host:
 
     def load(self) -> None:
         self.persister.initialize(KEY, 7, -1, lambda code: None)
+        self.read()
+
+    def read(self) -> None:
         self.led.load()
+        self.scheduler.advance(0)
 
     def acquire(self, member: str = "a") -> int:
         """Acquire ten records, and return how many were acquired."""
@@ -97,7 +101,7 @@ class Host:
 
 def test_a_state_that_is_not_initialized_is_an_unknown_server_error() -> None:
     host = Host()
-    host.led.load()
+    host.read()
     assert host.led.error == ErrorCode.UNKNOWN_SERVER_ERROR
     assert host.forgotten == [host.led]
 
@@ -113,7 +117,7 @@ def test_a_state_that_is_not_initialized_is_an_unknown_server_error() -> None:
 def test_errors_of_reading_reach_the_client(stored: ErrorCode, sent: ErrorCode) -> None:
     host = Host()
     host.persister.read_error = stored
-    host.led.load()
+    host.read()
     assert host.led.error == sent
 
 
@@ -139,6 +143,16 @@ def test_a_fenced_state_is_rolled_back_and_forgotten() -> None:
     host.acknowledge(ACCEPT)
     assert host.results == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert host.forgotten == [host.led]
+
+
+def test_expired_locks_are_released_even_if_the_state_is_fenced() -> None:
+    host = Host()
+    host.load()
+    host.acquire()
+    host.persister.write_error = ErrorCode.FENCED_STATE_EPOCH
+    host.scheduler.advance(100)
+    assert host.forgotten == []
+    assert host.acquire("b") == 10
 
 
 def test_another_error_only_rolls_back() -> None:
@@ -231,7 +245,7 @@ def test_interrupted_dead_letters_are_written_again_after_loading() -> None:
     host.persister.initialize(KEY, 7, -1, lambda code: None)
     batches = [StateBatch(0, 4, 3, 5), StateBatch(5, 5, 3, 1)]
     host.persister.write(KEY, 7, 3, 0, 0, batches, lambda code: None)
-    host.led.load()
+    host.read()
     assert queue.letters == [
         DeadLetters(0, 4, 5, "Offset delivery count exceeded the threshold."),
         DeadLetters(5, 5, 1, "Offset rejected by client."),

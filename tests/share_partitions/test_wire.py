@@ -36,6 +36,17 @@ def test_a_waiting_fetch_is_woken_by_new_records(group: ShareGroup) -> None:
     assert member.finish()["partitions"][0]["acquired"] == [(0, 2, 1)]
 
 
+def test_a_first_fetch_gets_the_records_of_the_partition_that_is_read_first(group: ShareGroup) -> None:
+    group.produce(3, partition=0)
+    group.produce(3, partition=1)
+    member = group.member()
+    found = [member.fetch(max_wait_ms=_LONG_MS)["partitions"] for _ in range(2)]
+    assert [{key: each["acquired"] for key, each in one.items()} for one in found] == [
+        {0: [(0, 2, 1)]},
+        {1: [(0, 2, 1)]},
+    ]
+
+
 def test_a_waiting_fetch_is_woken_by_released_records(group: ShareGroup) -> None:
     group.produce(3)
     first, second = group.member(), group.member()
@@ -86,6 +97,7 @@ def test_a_final_request_releases_the_records(group: ShareGroup) -> None:
 
 
 def test_the_first_response_contains_all_partitions_and_later_ones_what_is_new(group: ShareGroup) -> None:
+    group.load()
     group.produce(3)
     member = group.member()
     assert sorted(member.fetch(max_wait_ms=_LONG_MS)["partitions"]) == [0, 1]
@@ -121,6 +133,27 @@ def test_a_partition_without_acknowledgements_is_in_the_response_beside_others(g
     assert member.fetch({0: [], 1: []}, max_wait_ms=0)["partitions"] == {}
 
 
+def test_a_partition_without_acknowledgements_is_not_in_the_response_beside_invalid_ones(
+    group: ShareGroup,
+) -> None:
+    group.produce(3)
+    member = group.member()
+    member.fetch()
+    invalid: Acks = [(2, 1, [1])]
+    assert list(member.acknowledge({0: invalid, 1: []})["partitions"]) == [0]
+    assert list(member.fetch({0: [], 1: invalid}, max_wait_ms=0)["partitions"]) == [1]
+    answer = member.acknowledge({0: [(0, 0, [1])], 1: [], 5: []})
+    assert {key: each["error"] for key, each in answer["partitions"].items()} == {
+        0: ErrorCode.NONE,
+        1: ErrorCode.NONE,
+        5: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    answer = member.acknowledge({1: [], 5: []})
+    assert {key: each["error"] for key, each in answer["partitions"].items()} == {
+        5: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    }
+
+
 def test_the_rest_of_what_was_read_follows_a_single_batch(group: ShareGroup) -> None:
     group.produce(3)
     group.produce(3)
@@ -135,14 +168,16 @@ def test_the_rest_of_what_was_read_follows_a_single_batch(group: ShareGroup) -> 
 def test_each_group_of_partitions_may_begin_with_a_large_batch(group: ShareGroup) -> None:
     """Partition 1 is read later, because its position in the log is not known yet."""
     first, second = group.member(), group.member()
-    first.fetch(partitions=[0], max_wait_ms=0)
+    group.load()
+    group.produce(3, partition=1)
+    assert first.fetch(max_wait_ms=_LONG_MS)["partitions"][1]["acquired"] == [(0, 2, 1)]
     group.produce(3)
     group.produce(3, partition=1)
     answer = second.fetch(partitions=[1, 0], max_bytes=1, max_records=3, share_acquire_mode=1)
     assert answer["partitions"][0]["acquired"] == [(0, 2, 1)]
     assert answer["partitions"][1]["acquired"] == []
     third = group.member().fetch(max_bytes=1, max_wait_ms=0)
-    assert third["partitions"][1]["acquired"] == [(0, 2, 1)]
+    assert third["partitions"][1]["acquired"] == [(3, 5, 1)]
 
 
 def test_renewals_need_an_announcement_and_a_fetch_without_limits(group: ShareGroup) -> None:
@@ -177,6 +212,9 @@ def test_a_deleted_topic_is_unknown(group: ShareGroup) -> None:
     assert answer["partitions"][0]["error"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     answer = group.member().fetch()
     assert answer["partitions"][0]["error"] == ErrorCode.UNKNOWN_TOPIC_ID
+    group.create_topic()
+    answer = member.fetch(partitions=[], epoch=3)
+    assert answer["partitions"][0]["error"] == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_deleted_records_move_the_start_offset(group: ShareGroup) -> None:

@@ -144,11 +144,16 @@ class ShareGroup:
         self._members: list[Member] = []
         self._numbers = itertools.count()
         self.topic = f"{name}-topic"
-        wanted = {"name": self.topic, "num_partitions": size, "replication_factor": 1}
+        self.topic_id = self.create_topic()
+        self.configure({"share.auto.offset.reset": "earliest", **(configs or {})})
+
+    def create_topic(self) -> uuid.UUID:
+        """Create the topic, and return its ID."""
+        wanted = {"name": self.topic, "num_partitions": self.size, "replication_factor": 1}
         answer = self._admin.ask(ApiKey.CREATE_TOPICS, 7, {"topics": [wanted], "timeout_ms": 60_000})
         assert answer["topics"][0]["error_code"] == 0, answer
-        self.topic_id: uuid.UUID = answer["topics"][0]["topic_id"]
-        self.configure({"share.auto.offset.reset": "earliest", **(configs or {})})
+        topic_id: uuid.UUID = answer["topics"][0]["topic_id"]
+        return topic_id
 
     def configure(self, configs: dict[str, str]) -> None:
         """Change settings of the group."""

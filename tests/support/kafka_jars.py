@@ -22,8 +22,14 @@ TOOLS_VERSION = "4.3.1"
 NEWEST_VERSION = "4.4.0"
 """The newest version. Its definitions are compared with ours, and campaigns use its servers."""
 
-CLIENT_VERSIONS = ("0.9.0.1", "0.10.2.2", "1.1.1")
-"""Old versions, of which only kafka-clients is downloaded."""
+SHARE_CLIENT_VERSION = "4.2.0"
+"""The oldest version whose share consumers are complete."""
+
+CLIENT_VERSIONS = ("0.9.0.1", "0.10.2.2", "1.1.1", SHARE_CLIENT_VERSION)
+"""Versions of which only kafka-clients is downloaded."""
+
+SPRING_VERSION = "4.1.2"
+"""The version of Spring Kafka."""
 
 _POM = Path(__file__).resolve().parent.parent / "pom.xml"
 
@@ -50,6 +56,11 @@ def jars(version: str) -> Path:
 def streams(version: str) -> Path:
     """Return the directory with the jars of Kafka Streams, which are downloaded on first use."""
     return _fetched(version, cache_directory() / f"streams-{version}", "streams")
+
+
+def spring() -> Path:
+    """Return the directory with the jars of Spring Kafka, which are downloaded on first use."""
+    return _fetched(SPRING_VERSION, cache_directory() / f"spring-kafka-{SPRING_VERSION}", "spring")
 
 
 def class_path(version: str) -> str:

@@ -192,6 +192,17 @@ def test_deleting_a_group_deletes_its_states_first(ours: Ours) -> None:
     assert ours.coordinator.group_ids() == []
 
 
+def test_a_group_without_members_never_expires(ours: Ours) -> None:
+    join(ours, "m", "a")
+    leave(ours, "m")
+    ours.coordinator.start()
+    ours.scheduler.advance(8 * 24 * 3_600_000)
+    assert ours.coordinator.group_ids() == ["g"]
+    joined = join(ours, "m", "a")
+    assert (joined["error_code"], assigned(joined)) == (ErrorCode.NONE, {"a": [0, 1]})
+    assert starts(ours) == {("a", 0): (2, -1), ("a", 1): (2, -1)}
+
+
 def test_altered_offsets_create_the_group_and_are_replaced_by_its_next_members(ours: Ours) -> None:
     altered = (ErrorCode.NONE, [("a", [(0, 0), (7, 3)]), ("zz", [(0, 3)])])
     assert ours.alter({"a": {0: 5, 7: 1}, "zz": {0: 1}}) == altered
