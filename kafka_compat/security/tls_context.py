@@ -179,13 +179,23 @@ class TlsContext:
         trusted = [item for item in self.stores.trusted or () if item not in shown]
         for certificates, useless in ((shown, "clients reject it"), (trusted, "it is not trusted")):
             for certificate in dict.fromkeys(certificates):
-                if problem := _date_problem(certificate, now, useless):
+                if problem := date_problem(certificate, now, useless):
                     log.warning(
                         "The certificate of %s on listener %s %s",
                         certificate.subject.rfc4514_string(),
                         self.settings.listener_name,
                         problem,
                     )
+
+    def invalid(self) -> str | None:
+        """Return which certificate of the listener is not valid at this time and since when, or None."""
+        now = datetime.now(UTC)
+        for entry in self.stores.keys:
+            for certificate in entry.chain:
+                first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+                if not first <= now <= last:
+                    return date_problem(certificate, now)
+        return None
 
 
 def check_handshake(server: TlsContext, client: TlsContext) -> None:
@@ -227,12 +237,17 @@ def _reason(error: ssl.SSLError) -> str:
     return getattr(error, "verify_message", None) or (error.reason or str(error)).replace("_", " ").lower()
 
 
-def _date_problem(certificate: x509.Certificate, now: datetime, useless: str) -> str | None:
+def date_problem(certificate: x509.Certificate, now: datetime, useless: str = "") -> str | None:
+    """Return when a certificate expires, if that is soon, or why its dates make it invalid, or None.
+    `useless` is the consequence of an invalid certificate.
+    """
     first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    consequence = f": {useless}" if useless else ""
     if last < now:
-        return f"expired on {last:%Y-%m-%d %H:%M} UTC: {useless}"
+        return f"expired on {last:%Y-%m-%d %H:%M} UTC{consequence}"
     if first > now:
-        return f"is not valid before {first:%Y-%m-%d %H:%M} UTC: {useless} until then"
+        until = f"{consequence} until then" if useless else ""
+        return f"is not valid before {first:%Y-%m-%d %H:%M} UTC{until}"
     return f"expires on {last:%Y-%m-%d %H:%M} UTC" if last - now < _WARNED_BEFORE else None
 
 
