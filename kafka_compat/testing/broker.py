@@ -32,7 +32,10 @@ T = TypeVar("T")
 
 PLAINTEXT = "PLAINTEXT"
 CLIENT, INTERNAL = "CLIENT", "INTERNAL"
-"""Listeners of a broker with security: for clients, and in plain text for brokers and fixtures."""
+"""Listeners of a broker with security or emulation: for clients, and in plain text, with all API versions,
+for brokers and fixtures.
+"""
+_EMULATED = "kafka.compat.emulated.version"
 
 
 def _security_of(
@@ -70,15 +73,20 @@ class KafkaBroker:
         *,
         security: str | None = None,
         users: Mapping[str, str] | None = None,
+        emulate: str | None = None,
         start_timeout_s: float = _START_TIMEOUT_S,
         verbose: bool = False,
     ) -> None:
         """`security` is how clients log in: "plain", "scram", "mtls" or "oauthbearer", over TLS. `users` maps
-        names to passwords; the default is one user, alice. With `verbose`, the broker logs at level INFO
-        instead of WARN. Raises ValueError if an argument is invalid.
+        names to passwords; the default is one user, alice. `emulate` is a Kafka version, such as "2.8", whose
+        APIs and features clients see. With `verbose`, the broker logs at level INFO instead of WARN. Raises
+        ValueError if an argument is invalid.
         """
         self._start_timeout_s = start_timeout_s
         self._security = _security_of(security, users, settings or {})
+        if emulate is not None:
+            settings = {_EMULATED: emulate, **(settings or {})}
+        self._has_internal_listener = security is not None or emulate is not None
         self._settings = dict(settings or {})
         self._process = BrokerProcess(
             {**_QUICK, **self._settings}, [*self._arguments(), *(["--verbose"] if verbose else [])]
@@ -142,7 +150,7 @@ class KafkaBroker:
         """Return the address of the listener that needs no login."""
         self._addresses()
         listeners = self._brokers[0]["listeners"]
-        found = listeners[INTERNAL] if self._security is not None else next(iter(listeners.values()))
+        found = listeners[INTERNAL] if self._has_internal_listener else next(iter(listeners.values()))
         return found["host"], found["port"]
 
     # --- security; see also kafka_compat.testing.security
@@ -244,8 +252,13 @@ class KafkaBroker:
         if self._security is not None:
             self._security.open()
             self._process.settings |= self._security.broker_settings(self._settings)
+        elif self._has_internal_listener:
+            self._process.settings |= {
+                "listener.security.protocol.map": f"{CLIENT}:{PLAINTEXT},{INTERNAL}:{PLAINTEXT}",
+                "inter.broker.listener.name": INTERNAL,
+            }
         if "listeners" not in self._process.settings:
-            names = [PLAINTEXT] if self._security is None else [CLIENT, INTERNAL]
+            names = [CLIENT, INTERNAL] if self._has_internal_listener else [PLAINTEXT]
             ports = self._first_ports(len(names))
             self._process.settings["listeners"] = ",".join(
                 f"{name}://{_HOST}:{port}" for name, port in zip(names, ports, strict=True)
