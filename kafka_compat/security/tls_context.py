@@ -39,12 +39,15 @@ class TlsContext:
     A context serves any number of connections. After its replacement, existing connections keep it.
     """
 
-    def __init__(self, settings: TlsSettings, *, between_brokers: bool = False) -> None:
+    def __init__(
+        self, settings: TlsSettings, *, between_brokers: bool = False, of_client: bool = False
+    ) -> None:
         """Read the files. With `between_brokers`, also verify that the listener can connect to itself as a
-        client. Raises ConfigError if either fails.
+        client. With `of_client`, the settings are those of a client. Raises ConfigError if either fails.
         """
         self.settings = settings
         self._between_brokers = between_brokers
+        self._of_client = of_client
         self._stamps = _stamps(settings)
         try:
             self.stores = load_stores(settings)
@@ -177,13 +180,17 @@ class TlsContext:
         now = datetime.now(UTC)
         shown = [certificate for entry in self.stores.keys for certificate in entry.chain]
         trusted = [item for item in self.stores.trusted or () if item not in shown]
-        for certificates, useless in ((shown, "clients reject it"), (trusted, "it is not trusted")):
+        if self._of_client:
+            place, peers = "in the client's settings", "brokers reject it"
+        else:
+            place, peers = f"on listener {self.settings.listener_name}", "clients reject it"
+        for certificates, useless in ((shown, peers), (trusted, "it is not trusted")):
             for certificate in dict.fromkeys(certificates):
                 if problem := date_problem(certificate, now, useless):
                     log.warning(
-                        "The certificate of %s on listener %s %s",
+                        "The certificate of %s %s %s",
                         certificate.subject.rfc4514_string(),
-                        self.settings.listener_name,
+                        place,
                         problem,
                     )
 

@@ -176,9 +176,12 @@ class KafkaBroker:
             raise ValueError(f"client {client!r}: expected one of {', '.join(SETTINGS)}")
         return SETTINGS[client](login)
 
-    def client_file(self, client: str, directory: str | Path, user: str | None = None) -> Path:
+    def client_file(
+        self, client: str, directory: str | Path, user: str | None = None, **secrets: Any
+    ) -> Path:
         """Write the settings of a client that reads them from a file, and return its path. `client` is
-        "java", "librdkafka", "franz-go" or "kafkajs". Raises ValueError if an argument is unknown.
+        "java", "librdkafka", "franz-go" or "kafkajs"; `secrets` are those of `client_settings`. Raises
+        ValueError if an argument is unknown.
         """
         from kafka_compat.testing.client_settings import FILES
 
@@ -186,7 +189,7 @@ class KafkaBroker:
             raise ValueError(f"client {client!r}: expected one of {', '.join(FILES)}")
         name, content = FILES[client]
         path = Path(directory) / name
-        path.write_text(content(self._login(user)))
+        path.write_text(content(self._login(user, **secrets)))
         return path
 
     def certificate(self, user: str, *, expired: bool = False, forged: bool = False) -> "CertificateFiles":

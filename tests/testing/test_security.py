@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import textwrap
 import urllib.error
@@ -20,6 +21,7 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from kafka_compat.testing import KafkaBroker, KafkaCluster
 from tests.support.process import wait_until
+from tests.support.servers import run_kafka_compat
 from tests.testing.left_over import folders
 from tests.testing.suites import run
 
@@ -218,3 +220,19 @@ def test_the_fixture_takes_the_kind_of_security_as_a_parameter(tmp_path: Path) -
     found = run(tmp_path, textwrap.dedent(suite))
     assert "2 passed" in found.stdout, found.stdout
     assert not folders()
+
+
+def test_doctor_reports_that_the_clients_certificate_has_expired(
+    brokers: dict[str, KafkaBroker], tmp_path: Path
+) -> None:
+    broker = _started(brokers, "mtls")
+    expired = broker.certificate("alice", expired=True)
+    ran = run_kafka_compat("doctor", str(broker.client_file("java", tmp_path, certificate=expired)))
+    assert re.search(
+        r"FAILED .* the broker rejects the client's certificate, which expired on \d{4}-\d\d-\d\d .*\n"
+        r" +→ client: replace the certificate in ssl\.keystore\.location",
+        ran.stdout,
+    ), ran.stdout
+    assert "on listener CLIENT" not in ran.stdout + ran.stderr
+    ran = run_kafka_compat("doctor", str(broker.client_file("java", tmp_path)))
+    assert ran.returncode == 0, ran.stdout
