@@ -68,8 +68,9 @@ class TlsSocket:
         self._outgoing = ssl.MemoryBIO()
         self.session = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._ended = False
+        self._first_received = b""
         self._last_received = b""
-        """The beginning of the last bytes received during the handshake."""
+        """The beginning of the first and of the last bytes received during the handshake."""
         self._unsent = memoryview(b"")
         self._owed_bytes = 0
 
@@ -113,6 +114,7 @@ class TlsSocket:
         if not self.is_open:
             if received:
                 self._last_received = bytes(self._scratch[: min(received, _REMEMBERED_BYTES)])
+                self._first_received = self._first_received or self._last_received
             elif not self._last_received:
                 return 0  # A port check: the peer has sent nothing.
             self._shake_hands()
@@ -138,12 +140,32 @@ class TlsSocket:
                 # the listener uses TLS.
                 self._unsent = memoryview(_INTERNAL_ERROR_ALERT)
             self._flush()
-            self._on_refusal(reason_of(error, self._last_received))
+            repeated = self._repeats_hello()
+            self._on_refusal(self._rejected(error) if repeated else reason_of(error, self._last_received))
             raise
         self.is_open = True
-        self._last_received = b""
+        self._first_received = self._last_received = b""
         self._flush()
         self._on_open(self)
+
+    def _repeats_hello(self) -> bool:
+        """Return whether the client has sent its first message again, as Java clients before 3.0 do when they
+        reject the certificate: they send the whole buffer that begins or ends with their new message.
+        """
+        first, last = self._first_received, self._last_received
+        return first is not last and first[_CHANGE_BYTES:_HELLO_BYTES] in last[: 2 * _HELLO_BYTES]
+
+    def _rejected(self, error: ssl.SSLError) -> str:
+        """Return the reason in the alert at the end of a client's buffer. TLS 1.3 encrypts the alert."""
+        rest = self._last_received
+        with suppress(OSError):
+            for _ in range(_READS_MAX):
+                count = self._socket.recv_into(self._scratch)
+                if not count:
+                    break
+                rest = rest[-_ALERT_RECORD_BYTES:] + bytes(self._scratch[:count])
+        end = rest[-_ALERT_RECORD_BYTES:]
+        return _CLIENT_REJECTS if plain_alert(end) is None else reason_of(error, end)
 
     def _read(self, room: memoryview) -> int:
         size = len(room)
@@ -255,7 +277,13 @@ def plain_alert(received: bytes) -> int | None:
     return None
 
 
-_REMEMBERED_BYTES: Final = 4096
+_REMEMBERED_BYTES: Final = 32 * 1024
+"""More than the buffers of Java clients, which contain a TLS record of 16 KiB."""
+_HELLO_BYTES: Final = 64
+_CHANGE_BYTES: Final = 6
+"""Size of the message ChangeCipherSpec, with which Java clients begin their reply in TLS 1.3."""
+_READS_MAX: Final = 4
+_ALERT_RECORD_BYTES: Final = 7
 _RECORD_HEADER_BYTES: Final = 5
 _TLS_MAJOR: Final = 3
 _ALERT: Final = 21

@@ -291,6 +291,36 @@ async def test_a_plain_alert_in_the_handshake_is_understood(
     assert reason in caplog.text
 
 
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_an_old_java_client_that_rejects_the_certificate_is_understood(
+    world: World, caplog: pytest.LogCaptureFixture, version: ssl.TLSVersion
+) -> None:
+    """Kafka's clients before 3.0 send the whole buffer that ends with their alert: it begins with their first
+    message. In TLS 1.3, the alert is encrypted.
+    """
+    caplog.set_level(logging.WARNING)
+    context = world.client()
+    context.maximum_version = version
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    async with world.serving(echo):
+        reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
+        with pytest.raises(ssl.SSLWantReadError):
+            client.do_handshake()
+        hello = outgoing.read()
+        writer.write(hello)
+        assert await reader.read(1)
+        if version is ssl.TLSVersion.TLSv1_2:
+            writer.write(hello.ljust(16_709, b"\0") + bytes([0x15, 3, 3, 0, 2, 2, 46]))
+        else:
+            change = bytes([0x14, 3, 3, 0, 1, 1])
+            writer.write(change)
+            writer.write((change + hello[len(change) :]).ljust(16_709, b"\0"))
+        await asyncio.to_thread(wait_until, lambda: not world.server.connections, 10, "the end", 0.01)
+        writer.close()
+    assert "the client rejects this broker's certificate: it does not trust the CA" in caplog.text
+
+
 async def test_an_expired_certificate_of_the_broker_is_the_reason(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
