@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kafka_compat.long_work import LongWork
     from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache
     from kafka_compat.metadata.config_manager import ConfigManager
+    from kafka_compat.metadata.emulation import Emulation
     from kafka_compat.metadata.group_configs import GroupConfigManager
     from kafka_compat.metadata.producer_ids import ProducerIds
     from kafka_compat.protocol.api_keys import ApiKey
@@ -56,6 +57,8 @@ class Services(Protocol):
     """The broker's static and dynamic settings."""
     served: Mapping[ApiKey, tuple[int, int]]
     """Maps each served API to the versions reported to clients."""
+    emulation: Emulation | None
+    """The older Kafka version that the broker emulates, or None."""
 
     metadata: MetadataCache
     topics: Topics

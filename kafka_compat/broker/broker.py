@@ -179,7 +179,7 @@ class Broker:
                 config.str("kafka.compat.http.listener") or config.str("kafka.compat.otlp.endpoint")
             ),
         )
-        dispatcher = Dispatcher(calls)
+        dispatcher = Dispatcher(calls, services.emulation)
         quotas = QuotasInForce(context, services, calls, rates)
         slow_requests = SlowRequests(config, calls)
 

@@ -66,7 +66,12 @@ class Entrances:
                 # Nodes of a quorum use all controller listeners among themselves.
                 certificates = ListenerTls(config, listener, between_brokers=own in (None, listener.name))
                 self.tls[listener.name] = certificates
-                tls = TlsTerms(certificates.server, certificates.refusal, certificates.principal)
+                tls = TlsTerms(
+                    certificates.server,
+                    certificates.refusal,
+                    certificates.principal,
+                    certificates.invalid,
+                )
             if listener.security_protocol.startswith("SASL"):
                 sasl = SaslTerms(
                     partial(Exchange, offer_of(settings, sources), clock.now_ms, clock.monotonic_ms),
@@ -210,6 +215,10 @@ class ListenerTls:
         """Return the reason to reject a connection after the handshake, or None to accept it."""
         suite = self.current.suite_refused(connection)
         return f"the client supports only {suite}, which is not in ssl.cipher.suites" if suite else None
+
+    def invalid(self) -> str | None:
+        """Return why clients reject the listener's certificate now, such as its expiry, or None."""
+        return self.current.invalid()
 
     def principal(self, certificate: bytes) -> Principal | None:
         """Return a certificate's principal, or None if no rule of ssl.principal.mapping.rules matches."""

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from kafka_compat.cluster.broker_context import BrokerContext
+from kafka_compat.metadata.emulation import emulation_of
 from kafka_compat.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class BrokerServices:
         self.address_for = addresses.address_for
         self.served = served
         """The APIs and versions that the broker serves and reports to clients."""
+        self.emulation = emulation_of(config)
         self.authorizer: Authorizer | None = None
         """The authorizer, or None if all operations are permitted. Set before the first request."""
         self.acls: Keeper | None = None

@@ -149,6 +149,8 @@ class Examination:
                     "client",
                     f"set {plain}, or connect to a listener that uses TLS",
                 ) from None
+            if isinstance(error, ssl.SSLError):
+                raise self._of_alert(error) from None
             raise _Failed(f"the handshake failed: {_reason(error)}", "broker", _SEE_LOG) from None
         self._dial = Connection(self._connection, _CLIENT_ID)
         return f"{self._connection.version()}, the certificate is trusted and names {host}"
@@ -167,7 +169,7 @@ class Examination:
         try:
             answer = self._dial.ask(ApiKey.API_VERSIONS, 0)
         except ssl.SSLError as error:
-            raise _of_alert(error) from None
+            raise self._of_alert(error) from None
         except (OSError, EOFError, ValueError) as error:
             if self._settings.tls is None and self._speaks_tls(host, port):
                 with_tls = self._advice("PLAINTEXT", "SSL")
@@ -324,7 +326,7 @@ class Examination:
         try:
             return self._dial.ask(key, version, **request)
         except ssl.SSLError as error:
-            raise _of_alert(error) from None
+            raise self._of_alert(error) from None
         except EOFError:
             if key is ApiKey.METADATA and self._settings.mechanism is None:
                 sasl = "SASL_SSL" if self._settings.tls is not None else "SASL_PLAINTEXT"
@@ -336,6 +338,34 @@ class Examination:
             raise _Failed("the broker closed the connection", "broker", _SEE_LOG) from None
         except (OSError, ValueError) as error:
             raise _Failed(str(error), "broker", "the broker's log has details") from None
+
+    def _of_alert(self, error: ssl.SSLError) -> _Failed:
+        reason = error.reason or ""
+        if self._settings.invalid_certificate is not None and "ALERT" in reason:
+            return _Failed(
+                f"the broker rejects the client's certificate, which {self._settings.invalid_certificate}",
+                "client",
+                "replace the certificate in ssl.keystore.location",
+            )
+        if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason:
+            return _Failed(
+                "the broker requires a client certificate",
+                "client",
+                "set ssl.keystore.location, or ssl.client.auth=none on the listener",
+            )
+        if "CERTIFICATE_EXPIRED" in reason:
+            return _Failed(
+                "the broker reports that the client's certificate has expired",
+                "client",
+                "compare the certificate's dates with the clocks of both machines",
+            )
+        if "UNKNOWN_CA" in reason or "BAD_CERTIFICATE" in reason or "DECRYPT_ERROR" in reason:
+            return _Failed(
+                "the broker does not trust the client's certificate",
+                "broker",
+                "add the CA that signed it to the broker's ssl.truststore.location",
+            )
+        return _Failed(f"TLS failed: {_reason(error)}", "broker", _SEE_LOG)
 
     def _speaks_plainly(self, host: str, port: int) -> bool:
         try:
@@ -386,23 +416,6 @@ def _of_certificate(host: str, error: ssl.SSLCertVerificationError) -> _Failed:
         "client",
         "add the CA that signed the broker's certificate to ssl.truststore.location",
     )
-
-
-def _of_alert(error: ssl.SSLError) -> _Failed:
-    reason = error.reason or ""
-    if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason:
-        return _Failed(
-            "the broker requires a client certificate",
-            "client",
-            "set ssl.keystore.location, or ssl.client.auth=none on the listener",
-        )
-    if "UNKNOWN_CA" in reason or "BAD_CERTIFICATE" in reason or "DECRYPT_ERROR" in reason:
-        return _Failed(
-            "the broker does not trust the client's certificate",
-            "broker",
-            "add the CA that signed it to the broker's ssl.truststore.location",
-        )
-    return _Failed(f"TLS failed: {_reason(error)}", "broker", _SEE_LOG)
 
 
 def _reason(error: Exception) -> str:

@@ -24,6 +24,7 @@ from kafka_compat.protocol.schema import schema_of
 CLIENT_ID: Final = "adminclient-1"
 _BACKOFF_S: Final = 0.1
 _RECONNECT_MIN_S: Final = 0.05
+_LIMIT_MIN_S: Final = 0.1
 _RECONNECT_MAX_S: Final = 1.0
 _NEWEST: Final = {
     ApiKey.OFFSET_COMMIT: 9,
@@ -88,6 +89,8 @@ class Cluster:
         self.controller_id = -1
         self._is_known = False
         self._deadline = 0.0
+        self._unreachable: dict[str, str] = {}
+        """Why the last attempts to reach brokers failed, by address, since any broker responded."""
 
     # --- requests
 
@@ -227,6 +230,17 @@ class Cluster:
     # --- connections and retries
 
     @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Apply a shorter timeout to all requests within the `with` block together."""
+        before = self._deadline
+        limit = time.monotonic() + max(seconds, 0.0)
+        self._deadline = min(before, limit) if before else limit
+        try:
+            yield
+        finally:
+            self._deadline = before
+
+    @contextmanager
     def _in_time(self) -> Iterator[None]:
         """Apply one timeout to all requests within the `with` block."""
         outermost = not self._deadline
@@ -240,8 +254,15 @@ class Cluster:
 
     def _pause(self, call: str, seconds: float = _BACKOFF_S) -> None:
         if time.monotonic() + seconds > self._deadline:
-            raise TimedOut(f"Timed out waiting for a node assignment. Call: {call}")
+            raise TimedOut(f"Timed out waiting for a node assignment. Call: {call}{self._why_unreachable()}")
         time.sleep(seconds)
+
+    def _why_unreachable(self) -> str:
+        """Return which brokers could not be reached, and why, if no broker has responded since."""
+        if not self._unreachable:
+            return ""
+        listed = ", ".join(f"{address} ({reason})" for address, reason in self._unreachable.items())
+        return f". No broker could be reached: {listed}"
 
     def _know(self, call: str) -> None:
         if not self._is_known:
@@ -271,6 +292,7 @@ class Cluster:
                     self._hang_up(node_id, error)
                 else:
                     self._any = node_id
+                    self._unreachable.clear()
                     return answer
             self._pause(call, wait_s)
             wait_s = min(wait_s * 2, _RECONNECT_MAX_S)
@@ -295,6 +317,7 @@ class Cluster:
         for key in [key for key, one in self._open.items() if one is connection]:
             self._forget(key)
         node = self.nodes[node_id]
+        self._unreachable[f"{node.host}:{node.port}"] = _reason(error)
         where = f"Connection to node {node_id} ({node.host}/{node.host}:{node.port})"
         self._warn(f"{where} failed.")
 
@@ -308,6 +331,7 @@ class Cluster:
     ) -> Any:
         connection = self._connection(node_id, call)
         version = self._version(node_id, key, call)
+        connection.set_timeout(self._limit_s())
         if answered:
             return connection.ask(key, version, **request)
         return connection.send(key, version, request_class(key)(**request))
@@ -319,7 +343,7 @@ class Cluster:
             # Reuse a connection to the same address: in the metadata, a bootstrap server has a different ID.
             same = next((key for key in self._open if self.nodes[key][1:3] == node[1:3]), None)
             if same is None:
-                found = connect(self._connection_settings, node.host, node.port, self.client_id)
+                found = self._connect(node)
                 try:
                     answer = found.ask(ApiKey.API_VERSIONS, 0)
                 except ValueError as error:
@@ -333,6 +357,18 @@ class Cluster:
                 found, self._versions[node_id] = self._open[same], self._versions[same]
             self._open[node_id] = found
         return found
+
+    def _connect(self, node: Node) -> Connection:
+        """Open a connection within the current timeout. Raises the same errors as `connect`."""
+        settings = self._connection_settings._replace(timeout_s=self._limit_s())
+        return connect(settings, node.host, node.port, self.client_id)
+
+    def _limit_s(self) -> float:
+        """Return the timeout of the next connection or request."""
+        limit_s = self._connection_settings.timeout_s
+        if not self._deadline:
+            return limit_s
+        return min(limit_s, max(self._deadline - time.monotonic(), _LIMIT_MIN_S))
 
     def _version(self, node_id: int, key: ApiKey, call: str) -> int:
         self._connection(node_id, call)
@@ -350,3 +386,9 @@ def _milliseconds(settings: Mapping[str, str], name: str, default: int) -> int:
     if not text.isdecimal():
         raise WrongSettings(f"{name}={text}: expected a number of milliseconds")
     return int(text)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no response"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

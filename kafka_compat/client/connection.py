@@ -23,6 +23,10 @@ class Connection:
         self._client_id = client_id
         self._asked = 0
 
+    def set_timeout(self, timeout_s: float) -> None:
+        """Set the timeout of later calls."""
+        self._socket.settimeout(timeout_s)
+
     def ask(self, key: ApiKey, version: int, /, **request: Any) -> Any:
         """Send a request with the fields `request`, and return its response. Raises OSError if the connection
         fails, EOFError if the broker closes it, and ValueError if the response is invalid.

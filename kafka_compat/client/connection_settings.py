@@ -39,6 +39,8 @@ class ConnectionSettings(NamedTuple):
     mechanism: str | None
     new_client: NewLogin | None
     timeout_s: float
+    invalid_certificate: str | None = None
+    """Why brokers reject the client's own certificate, such as its expiry, or None."""
 
 
 def whole_number(given: Mapping[str, str], name: str, default: int) -> int:
@@ -89,7 +91,7 @@ def connection_settings(settings: Mapping[str, str], timeout_s: float) -> Connec
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise WrongSettings(f"security.protocol={protocol}: expected one of {', '.join(_PROTOCOLS)}")
-    tls = None
+    tls = invalid = None
     if protocol.endswith("SSL"):
         from kafka_compat.config import BrokerConfig, ConfigError, Listener
         from kafka_compat.security.tls_context import TlsContext
@@ -99,13 +101,16 @@ def connection_settings(settings: Mapping[str, str], timeout_s: float) -> Connec
         given = {name: value for name, value in settings.items() if name.startswith("ssl.")}
         listener = Listener("CLIENT", "", 0, protocol)
         try:
-            tls = TlsContext(TlsSettings.of(BrokerConfig.from_properties(given), listener)).client
+            context = TlsContext(
+                TlsSettings.of(BrokerConfig.from_properties(given), listener), of_client=True
+            )
+            tls, invalid = context.client, context.invalid()
         except ConfigError as error:
             raise WrongSettings(error.in_full) from error
     if not protocol.startswith("SASL"):
-        return ConnectionSettings(protocol, tls, None, None, timeout_s)
+        return ConnectionSettings(protocol, tls, None, None, timeout_s, invalid)
     mechanism = settings.get("sasl.mechanism", "GSSAPI")
-    return ConnectionSettings(protocol, tls, mechanism, _login(mechanism, settings), timeout_s)
+    return ConnectionSettings(protocol, tls, mechanism, _login(mechanism, settings), timeout_s, invalid)
 
 
 def _login(mechanism: str, settings: Mapping[str, str]) -> NewLogin | None:

@@ -317,11 +317,16 @@ class Producer:
 
     def _await_topic(self, topic: str) -> None:
         deadline = time.monotonic() + self._settings.max_block_s
-        while not self._learn(topic):
-            if time.monotonic() + self._settings.retry_backoff_s > deadline:
-                waited_ms = int(self._settings.max_block_s * 1000)
-                raise NotInMetadata(f"Topic {topic} not present in metadata after {waited_ms} ms.")
-            time.sleep(self._settings.retry_backoff_s)
+        waited_ms = int(self._settings.max_block_s * 1000)
+        absent = NotInMetadata(f"Topic {topic} not present in metadata after {waited_ms} ms.")
+        try:
+            with self._cluster.within(self._settings.max_block_s):
+                while not self._learn(topic):
+                    if time.monotonic() + self._settings.retry_backoff_s > deadline:
+                        raise absent
+                    time.sleep(self._settings.retry_backoff_s)
+        except TimedOut as error:
+            raise absent from error
 
     def _learn(self, *topics: str) -> bool:
         """Request metadata with topic creation allowed. Return whether all topics are known."""

@@ -7,11 +7,13 @@ different broker rejects them, so that they look up the brokers again (KIP-1242)
 """
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from kafka_compat.api.caller import UNKNOWN_SOFTWARE
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import ErrorCode
+from kafka_compat.metadata.emulation import METADATA_VERSION
 from kafka_compat.metadata.features import SUPPORTED
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import (
@@ -31,8 +33,14 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 @handler(0, 5)
 def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
     """Return the served APIs and versions. `request` is None if its version is not supported."""
+    emulation = ctx.services.emulation
+    if emulation is not None and not emulation.applies(ctx.caller.listener_name):
+        emulation = None
+    apis: Mapping[Any, tuple[int, int]] = ctx.services.served if emulation is None else emulation.apis
     if request is None:
-        low, high = ctx.services.served[ApiKey.API_VERSIONS]
+        if emulation is not None and not emulation.lists_versions:
+            return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        low, high = apis[ApiKey.API_VERSIONS]
         return ApiVersionsResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION,
             api_keys=[ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=low, max_version=high)],
@@ -55,23 +63,29 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> Api
     ):
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     response = ApiVersionsResponse(finalized_features_epoch=metadata.finalized_features_epoch)
-    key = (ctx.api_version, response.finalized_features_epoch)
+    key = (ctx.api_version, response.finalized_features_epoch, emulation is not None)
     repeated: ApiVersionsResponse | None = ctx.repeated(key)
     if repeated is not None:
         return repeated
     response.api_keys = [
-        ApiVersion(api_key=key, min_version=low, max_version=high)
-        for key, (low, high) in ctx.services.served.items()
+        ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in apis.items()
     ]
-    if ctx.api_version >= _FIRST_VERSION_OF_LOWEST_LEVEL:
-        # Hide the supported features from older clients, which cannot parse a minimum version of 0.
-        response.supported_features = [
-            SupportedFeatureKey(name=name, min_version=_LOWEST_LEVEL, max_version=highest)
-            for name, highest in SUPPORTED.items()
-        ]
+    levels = dict(metadata.feature_levels)
+    if emulation is None:
+        features = {name: (_LOWEST_LEVEL, highest) for name, highest in SUPPORTED.items()}
+    else:
+        features = emulation.features
+        if METADATA_VERSION in features:
+            levels[METADATA_VERSION] = features[METADATA_VERSION][1]
+    response.supported_features = [
+        SupportedFeatureKey(name=name, min_version=low, max_version=high)
+        for name, (low, high) in features.items()
+        # Hide these features from older clients, which cannot parse a minimum version of 0.
+        if low > _LOWEST_LEVEL or ctx.api_version >= _FIRST_VERSION_OF_LOWEST_LEVEL
+    ]
     response.finalized_features = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-        for name, level in metadata.feature_levels.items()
+        for name, level in levels.items()
         if level > _LOWEST_LEVEL
     ]
     ctx.repeat(key, response)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.metadata import emulation
 
 if TYPE_CHECKING:
     from kafka_compat.config import BrokerConfig
@@ -55,7 +56,12 @@ def effective_levels(config: "BrokerConfig", stored: Mapping[str, int]) -> dict[
         configured = config.get(setting)
         if isinstance(configured, int):
             levels[name] = configured
-    return levels | {name: level for name, level in stored.items() if name in SUPPORTED}
+    levels |= {name: level for name, level in stored.items() if name in SUPPORTED}
+    if config.str(emulation.SETTING):
+        emulated = emulation.emulation_of(config)
+        assert emulated is not None
+        levels = {name: emulated.level(name, level) for name, level in levels.items()}
+    return levels
 
 
 def unsupported_levels(stored: Mapping[str, int]) -> dict[str, int]:

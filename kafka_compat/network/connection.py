@@ -479,6 +479,9 @@ class Connection:
         if self._mute_ends is not None:
             # Cancel the timer: it may otherwise keep this connection in memory for hours.
             self._mute_ends.cancel()
+        exchange = self.authentication
+        if exchange is not None and exchange.unconfirmed is not None:
+            self.server.refused(self, str(exchange.unconfirmed))
         self._output.clear()
         # Release the buffers, because other code may still refer to the connection.
         self._reader.close()

@@ -29,6 +29,7 @@ from kafka_compat.storage.segments.file_slice import FileSlice
 
 if TYPE_CHECKING:
     from kafka_compat.errors import KafkaError
+    from kafka_compat.metadata.emulation import Emulation
 
 log = logging.getLogger(__name__)
 
@@ -65,8 +66,10 @@ class AwaitedSlot(Slot):
 class Dispatcher:
     """The dispatcher of one broker's frames. The server calls `dispatch` for each frame."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Calls, emulation: Emulation | None = None) -> None:
+        """`emulation` limits the versions of requests, in addition to the versions that are served."""
         self._calls = calls
+        self._emulation = emulation
         self._tasks: set[asyncio.Task[None]] = set()
 
     def dispatch(self, connection: Connection, frame: Frame) -> bool:
@@ -128,7 +131,10 @@ class Dispatcher:
         if api is None:
             raise MalformedRequest(f"API key {key} is not supported")
         connection.known = None
-        if not api.min_version <= version <= api.max_version:
+        emulation = self._emulation
+        if not api.min_version <= version <= api.max_version or (
+            emulation is not None and not emulation.allows(connection.listener_name, key, version)
+        ):
             if key == ApiKey.API_VERSIONS:
                 # Use version 0 for an unknown version (KIP-511), so that the client can choose another.
                 return self._calls.context(api, connection.caller, 0), _NO_BODY

@@ -24,7 +24,7 @@ from kafka_compat.network.connection import Connection
 from kafka_compat.network.framing import Frame
 from kafka_compat.network.server import Server
 from kafka_compat.network.strangers import PASSED, PASSED_AGAIN
-from kafka_compat.network.tls import TlsSocket
+from kafka_compat.network.tls import ABOUT_THIS_CERTIFICATE, TlsSocket
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.principal import ANONYMOUS, Principal
 from kafka_compat.security.sasl.exchange import Exchange, Stage, UnexpectedRequest
@@ -39,12 +39,14 @@ _KEYS: Final = frozenset(ApiKey)
 class TlsTerms(NamedTuple):
     """TLS functions of a listener. `context` returns the current SSL context. `refusal` returns the reason to
     close a connection after its handshake, or None. `principal_of` returns the principal for a DER
-    certificate, or None if no mapping rule matches.
+    certificate, or None if no mapping rule matches. `invalid` returns why clients reject the listener's own
+    certificate now, such as its expiry, or None.
     """
 
     context: Callable[[], ssl.SSLContext]
     refusal: Callable[[ssl.SSLObject], str | None]
     principal_of: Callable[[bytes], Principal | None]
+    invalid: Callable[[], str | None] = lambda: None
 
 
 class SaslTerms(NamedTuple):
@@ -93,8 +95,14 @@ class ListenerEntrance:
             self._tls.context(),
             self._server.tls_scratch,
             partial(self._tls_is_open, connection),
-            partial(self._server.refused, connection),
+            partial(self._tls_failed, connection),
         )
+
+    def _tls_failed(self, connection: Connection, reason: str) -> None:
+        assert self._tls is not None
+        if reason in ABOUT_THIS_CERTIFICATE and (invalid := self._tls.invalid()):
+            reason = f"this broker's certificate {invalid}: replace it"
+        self._server.refused(connection, reason)
 
     def _tls_is_open(self, connection: Connection, tls: TlsSocket) -> None:
         assert self._tls is not None

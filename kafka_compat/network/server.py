@@ -248,6 +248,7 @@ class Server:
 
     def _reap(self) -> None:
         now_s = monotonic()
+        self._strangers.summarize(now_s)
         idle_max_s = self.limits.idle_max_ms / 1000
         deadline_s = self.limits.frame_deadline_ms / 1000
         memory_is_short = self.request_budget.someone_waits

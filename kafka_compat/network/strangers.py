@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -11,33 +12,76 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 QUIET_S = 60.0
-TEXTS_MAX = 5
+REASONS_MAX = 50
 _REMEMBERED_MAX = 1000
+_VARIABLE_PARTS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 _HTTP_BEGINNINGS = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI ")
 _TLS_HANDSHAKE = b"\x16\x03"
 
 
+class _Recent:
+    """The rejections of one address since `since_s`."""
+
+    def __init__(self, since_s: float) -> None:
+        self.since_s = since_s
+        self.texts: dict[str, str] = {}
+        """The message that was logged for each kind of reason."""
+        self.repeats: dict[str, int] = {}
+        """The number of later rejections, which were not logged, for each kind of reason."""
+        self.others = 0
+        """The number of rejections for kinds of reasons beyond REASONS_MAX."""
+
+
 class Strangers:
-    """Rate-limited warnings about rejected peers, each logged once per address within QUIET_S seconds."""
+    """Warnings about rejected peers.
+
+    Many clients can share an address, and a client may reconnect many times per second. Therefore, the first
+    message of each kind from an address is logged, and QUIET_S seconds after the first of them, the number of
+    repetitions is logged for each kind. Messages are of the same kind if they differ only in numbers and in
+    quoted text, such as user names, which a client can choose freely.
+    """
 
     def __init__(self) -> None:
-        self._logged: dict[str, tuple[float, set[str]]] = {}
+        self._recent: dict[str, _Recent] = {}
+        """Recent rejections by address, in the order of `since_s`."""
 
     def complain(self, host: str, error: InvalidFrame, max_bytes: int, now_s: float) -> None:
         """Log a peer's invalid request size, and the protocol that its bytes suggest."""
         self.tell(host, f"Closed a connection from {host}: {describe(error, max_bytes)}", now_s)
 
     def tell(self, host: str, text: str, now_s: float) -> None:
-        """Log a message about the peer at `host`, unless the message was logged recently."""
-        since_s, texts = self._logged.get(host, (-QUIET_S, set()))
-        if now_s - since_s >= QUIET_S:
-            if len(self._logged) >= _REMEMBERED_MAX:
-                self._logged.clear()
-            texts = set()
-            self._logged[host] = now_s, texts
-        if text not in texts and len(texts) < TEXTS_MAX:
-            texts.add(text)
+        """Log a message about the peer at `host`, or count it if its kind was logged recently."""
+        self.summarize(now_s)
+        recent = self._recent.get(host)
+        if recent is None:
+            if len(self._recent) >= _REMEMBERED_MAX:
+                self._forget(next(iter(self._recent)), now_s)
+            recent = self._recent[host] = _Recent(now_s)
+        kind = _VARIABLE_PARTS.sub("", text)
+        if kind in recent.texts:
+            recent.repeats[kind] = recent.repeats.get(kind, 0) + 1
+        elif len(recent.texts) < REASONS_MAX:
+            recent.texts[kind] = text
             log.warning("%s", text)
+        else:
+            recent.others += 1
+
+    def summarize(self, now_s: float) -> None:
+        """Log the number of repetitions for addresses whose first rejection was QUIET_S seconds ago."""
+        while self._recent:
+            host, recent = next(iter(self._recent.items()))
+            if now_s - recent.since_s < QUIET_S:
+                return
+            self._forget(host, now_s)
+
+    def _forget(self, host: str, now_s: float) -> None:
+        recent = self._recent.pop(host)
+        counts = [(times, recent.texts[kind]) for kind, times in recent.repeats.items()]
+        if recent.others:
+            counts.append((recent.others, "other reasons"))
+        if counts:
+            listed = "; ".join(f"{times} more: {text}" for times, text in sorted(counts, reverse=True))
+            log.warning("Rejected %s repeatedly within %d s: %s", host, now_s - recent.since_s, listed)
 
 
 def describe(error: InvalidFrame, max_bytes: int) -> str:

@@ -49,12 +49,14 @@ class NewAuthority:
         own = own.add_extension(_usage(signs_certificates=True), critical=True)
         self.issued = Issued(_private(self._key), _pem(own.sign(self._key, hashes.SHA256())))
 
-    def issue(self, hosts: Sequence[str], days: int) -> Issued:
-        """Create a certificate for a broker with these names and addresses, valid for servers and clients."""
+    def issue(self, hosts: Sequence[str], days: int, now: datetime | None = None) -> Issued:
+        """Create a certificate for a broker with these names and addresses, valid for servers and clients,
+        for `days` days from `now`, by default from the time at which the authority was created.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         name = hosts[0] if len(hosts[0]) <= _COMMON_NAME_MAX else "kafka-compat broker"
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        builder = _builder(subject, self._name, key, self._now, days)
+        builder = _builder(subject, self._name, key, now or self._now, days)
         names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
         purposes = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
         signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())

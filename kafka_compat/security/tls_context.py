@@ -39,12 +39,15 @@ class TlsContext:
     A context serves any number of connections. After its replacement, existing connections keep it.
     """
 
-    def __init__(self, settings: TlsSettings, *, between_brokers: bool = False) -> None:
+    def __init__(
+        self, settings: TlsSettings, *, between_brokers: bool = False, of_client: bool = False
+    ) -> None:
         """Read the files. With `between_brokers`, also verify that the listener can connect to itself as a
-        client. Raises ConfigError if either fails.
+        client. With `of_client`, the settings are those of a client. Raises ConfigError if either fails.
         """
         self.settings = settings
         self._between_brokers = between_brokers
+        self._of_client = of_client
         self._stamps = _stamps(settings)
         try:
             self.stores = load_stores(settings)
@@ -177,15 +180,29 @@ class TlsContext:
         now = datetime.now(UTC)
         shown = [certificate for entry in self.stores.keys for certificate in entry.chain]
         trusted = [item for item in self.stores.trusted or () if item not in shown]
-        for certificates, useless in ((shown, "clients reject it"), (trusted, "it is not trusted")):
+        if self._of_client:
+            place, peers = "in the client's settings", "brokers reject it"
+        else:
+            place, peers = f"on listener {self.settings.listener_name}", "clients reject it"
+        for certificates, useless in ((shown, peers), (trusted, "it is not trusted")):
             for certificate in dict.fromkeys(certificates):
-                if problem := _date_problem(certificate, now, useless):
+                if problem := date_problem(certificate, now, useless):
                     log.warning(
-                        "The certificate of %s on listener %s %s",
+                        "The certificate of %s %s %s",
                         certificate.subject.rfc4514_string(),
-                        self.settings.listener_name,
+                        place,
                         problem,
                     )
+
+    def invalid(self) -> str | None:
+        """Return which certificate of the listener is not valid at this time and since when, or None."""
+        now = datetime.now(UTC)
+        for entry in self.stores.keys:
+            for certificate in entry.chain:
+                first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+                if not first <= now <= last:
+                    return date_problem(certificate, now)
+        return None
 
 
 def check_handshake(server: TlsContext, client: TlsContext) -> None:
@@ -227,12 +244,17 @@ def _reason(error: ssl.SSLError) -> str:
     return getattr(error, "verify_message", None) or (error.reason or str(error)).replace("_", " ").lower()
 
 
-def _date_problem(certificate: x509.Certificate, now: datetime, useless: str) -> str | None:
+def date_problem(certificate: x509.Certificate, now: datetime, useless: str = "") -> str | None:
+    """Return when a certificate expires, if that is soon, or why its dates make it invalid, or None.
+    `useless` is the consequence of an invalid certificate.
+    """
     first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    consequence = f": {useless}" if useless else ""
     if last < now:
-        return f"expired on {last:%Y-%m-%d %H:%M} UTC: {useless}"
+        return f"expired on {last:%Y-%m-%d %H:%M} UTC{consequence}"
     if first > now:
-        return f"is not valid before {first:%Y-%m-%d %H:%M} UTC: {useless} until then"
+        until = f"{consequence} until then" if useless else ""
+        return f"is not valid before {first:%Y-%m-%d %H:%M} UTC{until}"
     return f"expires on {last:%Y-%m-%d %H:%M} UTC" if last - now < _WARNED_BEFORE else None
 
 

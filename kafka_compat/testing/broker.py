@@ -1,190 +1,18 @@
 """Start and stop a broker, or a cluster of brokers, for tests."""
 
-import contextlib
-import json
-import os
-import random
-import select
-import signal
-import socket
-import subprocess
-import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 from types import TracebackType
-from typing import IO, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kafka_compat import own_processes
-from kafka_compat.cli.ephemeral import EphemeralFolder, remove_left_over
+from kafka_compat.testing.broker_process import BrokerFailed, BrokerProcess, adjacent_ports
 from kafka_compat.testing.control import Control
 
-_STOP_TIMEOUT_S = 10.0
-_LOG_TAIL_CHARACTERS = 4000
-_READ_BYTES = 65536
-
-
-class BrokerFailed(RuntimeError):
-    """Raised if a broker fails to start or stop. The message ends with the broker's last output."""
-
-
-class BrokerProcess:
-    """A `kafka-compat serve` process with temporary data. It exits with the current process."""
-
-    def __init__(self, settings: Mapping[str, object], arguments: Sequence[str] = ()) -> None:
-        self.settings = dict(settings)
-        self._arguments = [*arguments]
-        self._folder: EphemeralFolder | None = None
-        self._child: subprocess.Popen[bytes] | None = None
-        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
-
-    @property
-    def running(self) -> bool:
-        """Whether the process is running."""
-        return self._child is not None and self._child.poll() is None
-
-    @property
-    def child(self) -> subprocess.Popen[bytes]:
-        """The current or last process. Raises RuntimeError before the first start."""
-        if self._child is None:
-            raise RuntimeError("the broker was not started: use it as a context manager, or call start()")
-        return self._child
-
-    @property
-    def log(self) -> str:
-        """The process's standard error output so far, or an empty string after `end`."""
-        if self._log.closed:
-            return ""
-        text = os.pread(self._log.fileno(), os.fstat(self._log.fileno()).st_size, 0)
-        return text.decode(errors="replace")
-
-    def start(self, timeout_s: float) -> dict[str, Any]:
-        """Start the process, wait until it serves, and return its ready message. Raises BrokerFailed."""
-        if self.running:
-            raise RuntimeError("the broker is already running")
-        if self._log.closed:
-            self._log = tempfile.TemporaryFile()  # noqa: SIM115
-        if self._folder is None:
-            remove_left_over()
-            self._folder = EphemeralFolder()
-        settings = {**self.settings, "log.dirs": self._folder.path}
-        command = own_processes.command("kafka_compat", "serve", "--ephemeral", "--stop-at-eof", "--json")
-        for name, value in settings.items():
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            command += ["--override", f"{name}={text}"]
-        self._child = subprocess.Popen(
-            [*command, *self._arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env=own_processes.environment(),
-            # Start a new session, so that only the tests receive Ctrl-C. They then end the broker.
-            start_new_session=True,
-        )
-        try:
-            return self._ready(self._child, time.monotonic() + timeout_s)
-        except BaseException:
-            self.end()
-            raise
-
-    def _ready(self, child: subprocess.Popen[bytes], deadline_s: float) -> dict[str, Any]:
-        assert child.stdout is not None
-        descriptor, line = child.stdout.fileno(), b""
-        while not line.endswith(b"\n"):
-            waited = select.select([descriptor], [], [], max(0.0, deadline_s - time.monotonic()))
-            if not waited[0]:
-                raise self._failed("the broker was not ready in time")
-            part = os.read(descriptor, _READ_BYTES)
-            if not part:
-                code = child.wait()
-                raise self._failed(f"the broker ended with exit code {code} before it was ready")
-            line += part
-        return dict(json.loads(line))
-
-    def stop(self) -> None:
-        """Stop the broker gracefully, and keep its data for the next start. Raises BrokerFailed."""
-        if not self.running:
-            return
-        self.child.send_signal(signal.SIGTERM)
-        self.child.send_signal(signal.SIGCONT)
-        try:
-            code = self._wait()
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise self._failed(
-                f"the broker did not stop within {_STOP_TIMEOUT_S:g} s and was killed"
-            ) from None
-        self._close_pipes()
-        if code != 0:
-            raise self._failed(f"the broker stopped with exit code {code}")
-
-    def kill(self) -> None:
-        """Kill the process (`kill -9`), and keep its data for the next start."""
-        if self._child is not None:
-            self._child.kill()
-            self._child.wait()
-            self._close_pipes()
-
-    def end(self) -> None:
-        """End the process immediately, and delete its data."""
-        if self._child is not None and self._child.stdin is not None:
-            with contextlib.suppress(OSError):
-                self._child.stdin.close()
-            # Resume the process first, because it may be paused.
-            self._child.send_signal(signal.SIGCONT)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._wait()
-            self.kill()
-        if self._folder is not None:
-            self._folder.remove()
-            self._folder = None
-        self._log.close()
-
-    def _wait(self) -> int:
-        """Wait until the process has exited, and return its exit code. Raises TimeoutExpired."""
-        timeout_s = _STOP_TIMEOUT_S
-        # Use a process descriptor (Linux), because Popen.wait polls, which adds up to 50 ms.
-        with contextlib.suppress(OSError, AttributeError):
-            process = os.pidfd_open(self.child.pid)
-            select.select([process], [], [], timeout_s)
-            os.close(process)
-            timeout_s = 0
-        return self.child.wait(timeout_s)
-
-    def _close_pipes(self) -> None:
-        for pipe in (self.child.stdin, self.child.stdout):
-            if pipe is not None:
-                pipe.close()
-
-    def _failed(self, what: str) -> BrokerFailed:
-        said = self.log.strip()[-_LOG_TAIL_CHARACTERS:]
-        return BrokerFailed(f"{what}\n{said}" if said else what)
-
-
-_LOWEST, _HIGHEST = 10_000, 30_000
-"""Range of ports for brokers, below the ephemeral ports, which clients could use between two starts."""
-_ATTEMPTS = 1000
-
-
-def adjacent_ports(count: int) -> int:
-    """Return the first of `count` consecutive free ports on 127.0.0.1. Raises OSError if there are none."""
-    chance = random.SystemRandom()
-    for _ in range(_ATTEMPTS):
-        first = chance.randrange(_LOWEST, _HIGHEST)
-        if all(_is_free(port) for port in range(first, first + count)):
-            return first
-    raise OSError(f"no {count} consecutive free ports between {_LOWEST} and {_HIGHEST}")
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
+if TYPE_CHECKING:
+    from kafka_compat.testing.client_settings import CertificateFiles, Login
+    from kafka_compat.testing.security import Security
+    from kafka_compat.testing.token_issuer import TokenIssuer
 
 __all__ = ["BrokerFailed", "KafkaBroker", "KafkaCluster"]
 
@@ -201,6 +29,28 @@ _QUICK = {
 """Settings for tests: groups do not wait for more members, and internal topics have one partition."""
 
 T = TypeVar("T")
+
+PLAINTEXT = "PLAINTEXT"
+CLIENT, INTERNAL = "CLIENT", "INTERNAL"
+"""Listeners of a broker with security or emulation: for clients, and in plain text, with all API versions,
+for brokers and fixtures.
+"""
+_EMULATED = "kafka.compat.emulated.version"
+
+
+def _security_of(
+    kind: str | None, users: Mapping[str, str] | None, settings: Mapping[str, object]
+) -> "Security | None":
+    if kind is None:
+        if users is not None:
+            raise ValueError("users: the broker requires no login; set security as well")
+        return None
+    if "listeners" in settings:
+        raise ValueError("security: the broker chooses its listeners; remove the setting listeners")
+    # Most brokers for tests have no security, so import its modules only here.
+    from kafka_compat.testing.security import Security
+
+    return Security(kind, users)
 
 
 async def _in_thread(function: Callable[[], T]) -> T:
@@ -221,13 +71,25 @@ class KafkaBroker:
         self,
         settings: Mapping[str, object] | None = None,
         *,
+        security: str | None = None,
+        users: Mapping[str, str] | None = None,
+        emulate: str | None = None,
         start_timeout_s: float = _START_TIMEOUT_S,
         verbose: bool = False,
     ) -> None:
-        """With `verbose`, the broker logs at level INFO instead of WARN."""
+        """`security` is how clients log in: "plain", "scram", "mtls" or "oauthbearer", over TLS. `users` maps
+        names to passwords; the default is one user, alice. `emulate` is a Kafka version, such as "2.8", whose
+        APIs and features clients see. With `verbose`, the broker logs at level INFO instead of WARN. Raises
+        ValueError if an argument is invalid.
+        """
         self._start_timeout_s = start_timeout_s
+        self._security = _security_of(security, users, settings or {})
+        if emulate is not None:
+            settings = {_EMULATED: emulate, **(settings or {})}
+        self._has_internal_listener = security is not None or emulate is not None
+        self._settings = dict(settings or {})
         self._process = BrokerProcess(
-            {**_QUICK, **(settings or {})}, [*self._arguments(), *(["--verbose"] if verbose else [])]
+            {**_QUICK, **self._settings}, [*self._arguments(), *(["--verbose"] if verbose else [])]
         )
         self._brokers: list[dict[str, Any]] = []
         self._control: Control | None = None
@@ -235,8 +97,9 @@ class KafkaBroker:
     def _arguments(self) -> list[str]:
         return []
 
-    def _first_port(self) -> int:
-        return 0
+    def _first_ports(self, listeners: int) -> list[int]:
+        """Return a port for each listener; 0 means any free port."""
+        return [0] * listeners
 
     # --- addresses and process
 
@@ -283,13 +146,83 @@ class KafkaBroker:
         first = [next(iter(broker["listeners"].values())) for broker in self._brokers]
         return [(listener["host"], listener["port"]) for listener in first]
 
+    def _internal_address(self) -> tuple[str, int]:
+        """Return the address of the listener that needs no login."""
+        self._addresses()
+        listeners = self._brokers[0]["listeners"]
+        found = listeners[INTERNAL] if self._has_internal_listener else next(iter(listeners.values()))
+        return found["host"], found["port"]
+
+    # --- security; see also kafka_compat.testing.security
+
+    def client_settings(
+        self,
+        client: str,
+        user: str | None = None,
+        *,
+        password: str | None = None,
+        token: str | None = None,
+        certificate: "CertificateFiles | None" = None,
+    ) -> Any:
+        """Return the settings with which a client connects and logs in. `client` is "java", "librdkafka",
+        "confluent-kafka", "kafka-python", "aiokafka", "franz-go" or "kafkajs"; the last two return source
+        code. The default user is the first one. `password`, `token` and `certificate` replace the user's
+        own. Raises ValueError if an argument is unknown or does not fit the broker's security.
+        """
+        from kafka_compat.testing.client_settings import SETTINGS
+
+        login = self._login(user, password=password, token=token, certificate=certificate)
+        if client not in SETTINGS:
+            raise ValueError(f"client {client!r}: expected one of {', '.join(SETTINGS)}")
+        return SETTINGS[client](login)
+
+    def client_file(
+        self, client: str, directory: str | Path, user: str | None = None, **secrets: Any
+    ) -> Path:
+        """Write the settings of a client that reads them from a file, and return its path. `client` is
+        "java", "librdkafka", "franz-go" or "kafkajs"; `secrets` are those of `client_settings`. Raises
+        ValueError if an argument is unknown.
+        """
+        from kafka_compat.testing.client_settings import FILES
+
+        if client not in FILES:
+            raise ValueError(f"client {client!r}: expected one of {', '.join(FILES)}")
+        name, content = FILES[client]
+        path = Path(directory) / name
+        path.write_text(content(self._login(user, **secrets)))
+        return path
+
+    def certificate(self, user: str, *, expired: bool = False, forged: bool = False) -> "CertificateFiles":
+        """Return a new client certificate for a user of a broker with security="mtls". An expired
+        certificate was valid until yesterday; a forged one is signed by another authority with the same name.
+        """
+        if self._security is None:
+            raise RuntimeError("the broker has no certificates: start it with security='mtls'")
+        return self._security.certificate(user, expired=expired, forged=forged)
+
+    @property
+    def issuer(self) -> "TokenIssuer":
+        """The token issuer of a broker with security="oauthbearer", whose method `token` creates tokens."""
+        if self._security is None:
+            raise RuntimeError("the broker has no token issuer: start it with security='oauthbearer'")
+        return self._security.issuer
+
+    def _login(self, user: str | None, **secrets: Any) -> "Login":
+        if self._security is not None:
+            return self._security.login(self.bootstrap_servers, user, **secrets)
+        from kafka_compat.testing.client_settings import Login
+
+        if user is not None or any(each is not None for each in secrets.values()):
+            raise ValueError("the broker requires no login: start it with security=…")
+        return Login(self.bootstrap_servers)
+
     # --- topics and state; modules are imported on demand, so that the import of this module is fast
 
     def topics(self) -> list[str]:
         """Return the names of the topics, except Kafka's internal topics."""
         from kafka_compat.testing import topics
 
-        return topics.names(self.host, self.port)
+        return topics.names(*self._internal_address())
 
     def create_topic(
         self,
@@ -304,7 +237,7 @@ class KafkaBroker:
         """
         from kafka_compat.testing import topics
 
-        topics.create(self.host, self.port, name, partitions, replication_factor, config or {})
+        topics.create(*self._internal_address(), name, partitions, replication_factor, config or {})
         return name
 
     def reset(self) -> None:
@@ -319,7 +252,20 @@ class KafkaBroker:
 
     def start(self) -> Self:
         """Start the broker with its existing data, if any, and wait until it serves. Raises BrokerFailed."""
-        self._process.settings.setdefault("listeners", f"PLAINTEXT://{_HOST}:{self._first_port()}")
+        if self._security is not None:
+            self._security.open()
+            self._process.settings |= self._security.broker_settings(self._settings)
+        elif self._has_internal_listener:
+            self._process.settings |= {
+                "listener.security.protocol.map": f"{CLIENT}:{PLAINTEXT},{INTERNAL}:{PLAINTEXT}",
+                "inter.broker.listener.name": INTERNAL,
+            }
+        if "listeners" not in self._process.settings:
+            names = [CLIENT, INTERNAL] if self._has_internal_listener else [PLAINTEXT]
+            ports = self._first_ports(len(names))
+            self._process.settings["listeners"] = ",".join(
+                f"{name}://{_HOST}:{port}" for name, port in zip(names, ports, strict=True)
+            )
         ready = self._process.start(self._start_timeout_s)
         self._brokers = ready["brokers"]
         self._control = Control(ready["http"]) if ready["http"] else None
@@ -356,6 +302,8 @@ class KafkaBroker:
     def close(self) -> None:
         """End the broker's process, and delete its data."""
         self._process.end()
+        if self._security is not None:
+            self._security.close()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -381,18 +329,19 @@ class KafkaCluster(KafkaBroker):
         self,
         brokers: int = 3,
         settings: Mapping[str, object] | None = None,
-        *,
-        start_timeout_s: float = _START_TIMEOUT_S,
-        verbose: bool = False,
+        **options: Any,
     ) -> None:
         """`brokers` is the number of brokers. For the other parameters, see KafkaBroker."""
         self._count = brokers
         replicated = {"default.replication.factor": min(brokers, 3)}
-        super().__init__({**replicated, **(settings or {})}, start_timeout_s=start_timeout_s, verbose=verbose)
+        super().__init__({**replicated, **(settings or {})}, **options)
 
     def _arguments(self) -> list[str]:
         return ["--brokers", str(self._count)]
 
-    def _first_port(self) -> int:
-        """Return the first of consecutive free ports for all brokers. The next start uses the same ports."""
-        return adjacent_ports(self._count)
+    def _first_ports(self, listeners: int) -> list[int]:
+        """Return the first of consecutive free ports of each listener for all brokers. The next start uses
+        the same ports.
+        """
+        first = adjacent_ports(self._count * listeners)
+        return [first + self._count * number for number in range(listeners)]

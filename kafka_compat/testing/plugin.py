@@ -5,6 +5,7 @@ kafka           the same broker as `kafka_broker`, with no data from other tests
 kafka_cluster   three brokers for the whole run, with no data from other tests
 kafka_topic     the name of a new topic for this test on `kafka`
 kafka_settings  the settings of all these brokers; override it with a session fixture of the suite
+kafka_security  how clients of these brokers log in; override or parametrize it
 
 Only pytest is imported before a test uses a fixture.
 """
@@ -27,9 +28,15 @@ def kafka_settings() -> dict[str, object]:
 
 
 @pytest.fixture(scope="session")
-def kafka_broker(kafka_settings: dict[str, object]) -> Iterator[KafkaBroker]:
+def kafka_security() -> str | None:
+    """How clients log in: "plain", "scram", "mtls", "oauthbearer", or None for no security."""
+    return None
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(kafka_settings: dict[str, object], kafka_security: str | None) -> Iterator[KafkaBroker]:
     """A broker for the whole test run. Its state persists from test to test."""
-    with KafkaBroker(kafka_settings) as broker:
+    with KafkaBroker(kafka_settings, security=kafka_security) as broker:
         yield broker
 
 
@@ -43,8 +50,8 @@ def kafka(kafka_broker: KafkaBroker) -> Iterator[KafkaBroker]:
 
 
 @pytest.fixture(scope="session")
-def _kafka_cluster(kafka_settings: dict[str, object]) -> Iterator[KafkaCluster]:
-    with KafkaCluster(settings=kafka_settings) as cluster:
+def _kafka_cluster(kafka_settings: dict[str, object], kafka_security: str | None) -> Iterator[KafkaCluster]:
+    with KafkaCluster(settings=kafka_settings, security=kafka_security) as cluster:
         yield cluster
 
 

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from kafka_compat.tools.options import help_of
@@ -13,11 +13,16 @@ _BITS: Final = {"Short": 16, "Integer": 32, "Long": 64}
 
 class Argument(NamedTuple):
     """A flag. `kind` is String, Short, Integer, Long or Double, True for a flag without a value, or List for
-    several values.
+    several values. `letter` is its short form, without a dash.
     """
 
     kind: str = "String"
     is_required: bool = False
+    letter: str = ""
+
+    def named(self, name: str) -> str:
+        """Return the flag's names as in argparse4j's messages."""
+        return f"--{name}/-{self.letter}" if self.letter else f"--{name}"
 
 
 class Arguments(dict[str, str]):
@@ -35,16 +40,16 @@ def parse(
     arguments: Sequence[str],
     *,
     until: Sequence[str] = (),
-    shown: Callable[[str], str] = "--{}".format,
 ) -> tuple[Arguments, list[str]]:
     """Return the values of the flags, and the arguments starting at the first one that is listed in `until`.
-    `page` is the help file, and `shown` returns a flag as errors name it. Exits on --help and on invalid
-    arguments.
+    `page` is the help file. Exits on --help and on invalid arguments.
     """
     found = Arguments()
     rest = list(reversed(arguments))
+    letters = {f"-{argument.letter}": f"--{name}" for name, argument in known.items() if argument.letter}
     while rest:
         word = rest.pop()
+        word = letters.get(word, word)
         name, equals, value = word.removeprefix("--").partition("=")
         if word in ("-h", "--help"):
             print("\n".join(help_of(page)))
@@ -68,9 +73,9 @@ def parse(
         values = [value] if equals else _values(rest, kind == "List")
         if not values:
             how_many = "1 argument(s)" if kind == "List" else "one argument"
-            fail(program, page, f"argument {shown(name)}: expected {how_many}")
+            fail(program, page, f"argument {known[name].named(name)}: expected {how_many}")
         for text in values:
-            _check(program, page, name, kind, text)
+            _check(program, page, known[name].named(name), kind, text)
         found[name] = "\n".join(values)
     return found, []
 
@@ -79,7 +84,7 @@ def check_required(program: str, page: str, known: Mapping[str, Argument], found
     """Exit with an error if a required flag is missing."""
     for name, argument in reversed(list(known.items())):
         if argument.is_required and name not in found:
-            fail(program, page, f"argument --{name} is required")
+            fail(program, page, f"argument {argument.named(name)} is required")
 
 
 def _meant(word: str, names: Sequence[str]) -> str | None:
@@ -117,7 +122,7 @@ def _check(program: str, page: str, name: str, kind: str, text: str) -> None:
         why = f'For input string: "{text}"'
         if kind != "Double" and text.lstrip("+-").isdecimal() and kind == "Short":
             why = f'Value out of range. Value:"{text}" Radix:10'
-        fail(program, page, f"argument --{name}: could not convert '{text}' to {kind} ({why})")
+        fail(program, page, f"argument {name}: could not convert '{text}' to {kind} ({why})")
 
 
 def fail(program: str, page: str, message: str) -> NoReturn:

@@ -6,10 +6,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from kafka_compat.client.cluster import Cluster
+from kafka_compat.client.cluster import Cluster, TimedOut
 from kafka_compat.storage.records.kinds import TimestampType
 from kafka_compat.tools import deserializers, show
 from kafka_compat.tools.admin import consuming, parsed, settings_in
@@ -35,6 +35,10 @@ _DEFAULT_FORMATTER: Final = "org.apache.kafka.tools.consumer.DefaultMessageForma
 _LATEST, _EARLIEST = -1, -2
 _FOR_EVER_S: Final = 1e9
 _POLL_S: Final = 1.0
+_CLOSE_S: Final = 30.0
+"""Maximum time for a consumer to leave its group, as in Kafka's consumer."""
+_TIMER_S: Final = 1.5
+"""How long before a deadline a request may give up: the longest pause between two attempts, and a margin."""
 _INTERRUPTED: Final = 130
 _TERMINATED: Final = 143
 
@@ -58,7 +62,8 @@ def run(arguments: list[str]) -> int:
         cluster, fetcher, consumer = _consumer(options, settings, offset)
         if not options.has("partition") and settings.get("group.protocol", "classic").lower() == "classic":
             print(_NEWER_PROTOCOL, file=sys.stderr)
-        console = Console(consumer, fetcher, formatter, options.has("skip-message-on-error"))
+        skips = options.has("skip-message-on-error")
+        console = Console(consumer, fetcher, formatter, skips, within=cluster.within)
         code = console.run(limit, timeout_s)
         if options.has("enable-systest-events"):
             print("shutdown_complete")
@@ -99,13 +104,16 @@ class Console:
         skips_on_error: bool,
         done: Callable[[Consumed, bool], None] | None = None,
         logger: str = _LOGGER,
+        within: Callable[[float], AbstractContextManager[None]] = lambda seconds: nullcontext(),
     ) -> None:
+        """`within` limits the time of all requests in its block, which then raise TimedOut."""
         self._consumer = consumer
         self._fetcher = fetcher
         self._formatter = formatter
         self._skips_on_error = skips_on_error
         self._done = done
         self._logger = logger
+        self._within = within
         self._count = 0
 
     def run(self, limit: int, timeout_s: float) -> int:
@@ -165,11 +173,19 @@ class Console:
             left_s = deadline - time.monotonic()
             if left_s < 0:
                 raise Failure("org.apache.kafka.common.errors.TimeoutException", None)
-            self._consumer.poll(min(left_s, _POLL_S))
+            try:
+                with self._within(left_s):
+                    self._consumer.poll(min(left_s, _POLL_S))
+            except TimedOut:
+                left_s = deadline - time.monotonic()
+                if left_s > _TIMER_S:
+                    raise
+                time.sleep(max(left_s, 0.0))
 
     def _end(self) -> None:
         try:
-            self._consumer.close()
+            with self._within(_CLOSE_S):
+                self._consumer.close()
         except Exception as error:
             log("WARN", f"Closing the consumer failed: {_failure(error)}", self._logger)
         with suppress(Unwritable):

@@ -62,6 +62,7 @@ def run(arguments: list[str]) -> int:
             options.has("reject-message-on-error"),
             lambda record, printed: consumer.acknowledge(record, how if printed else Acknowledgement.REJECT),
             _LOGGER,
+            cluster.within,
         )
         code = console.run(limit, timeout_s)
         if options.has("enable-systest-events"):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_compat.client.cluster import Cluster
+from kafka_compat.client.cluster import Cluster, TimedOut
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import consuming, parsed, settings_of
 from kafka_compat.tools.failure import Failure, illegal_argument, of_client, report
@@ -24,6 +24,7 @@ _ALSO: Final = "broker-list= threads= num-fetch-threads="
 _OLD_NAME: Final = "Warning: --{old} is deprecated. Use --{new} instead."
 _MEBIBYTE: Final = 1024 * 1024
 _POLL_S: Final = 0.1
+_CLOSE_S: Final = 30.0
 _DATE_FORMAT: Final = "yyyy-MM-dd HH:mm:ss:SSS"
 _LAST: Final = "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
 _FIELDS: Final = {"y": "%Y", "M": "%m", "d": "%d", "H": "%H", "m": "%M", "s": "%S"}
@@ -62,11 +63,12 @@ def run(arguments: list[str]) -> int:
     fetcher = Fetcher(cluster, fetching)
     topics = _topics(cluster, options)
     consumer = group_member(cluster, fetcher, settings, topics, fetching.metadata_max_age_s)
-    test = _Test(options, fetcher, consumer, detailed, (interval_ms or 5000) / 1000)
+    test = _Test(options, cluster, fetcher, consumer, detailed, (interval_ms or 5000) / 1000)
     try:
         wanted = options.integer("messages" if options.has("messages") else "num-records", 64) or 0
         row = test.run(wanted, (options.integer("timeout", 64) or 10_000) / 1000)
-        consumer.close()
+        with cluster.within(_CLOSE_S):
+            consumer.close()
     except Exception as error:
         return report(of_client(error))
     finally:
@@ -94,8 +96,15 @@ def _topics(cluster: Cluster, options: Options) -> Callable[[], list[str]]:
 
 class _Test:
     def __init__(
-        self, options: Options, fetcher: Fetcher, consumer: GroupMember, detailed: bool, interval_s: float
+        self,
+        options: Options,
+        cluster: Cluster,
+        fetcher: Fetcher,
+        consumer: GroupMember,
+        detailed: bool,
+        interval_s: float,
     ) -> None:
+        self._within = cluster.within
         self._fetcher = fetcher
         self._consumer = consumer
         self._format = options.value("date-format") or _DATE_FORMAT
@@ -111,7 +120,11 @@ class _Test:
         last_messages = last_bytes = 0
         last_joining_s = 0.0
         while self._messages < wanted and now_s - heard_s <= timeout_s:
-            self._consumer.poll(_POLL_S)
+            try:
+                with self._within(timeout_s - (now_s - heard_s) + _POLL_S):
+                    self._consumer.poll(_POLL_S)
+            except TimedOut:
+                break
             now_s = time.time()
             if self._take():
                 heard_s = now_s

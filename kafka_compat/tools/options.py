@@ -30,6 +30,7 @@ class Flag(NamedTuple):
     argument: str
     is_required: bool = False
     text: str = ""
+    is_number: bool = False
 
 
 class Options:
@@ -185,8 +186,12 @@ class Options:
             if not rest:
                 raise _wrong("OptionMissingRequiredArgument", f"Option {name} requires an argument")
             values.append(rest.pop())
-        elif rest and not rest[-1].startswith("-"):
+        elif rest and (_is_whole(rest[-1]) if self._flags[name].is_number else not rest[-1].startswith("-")):
             values.append(rest.pop())
+
+
+def _is_whole(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
 
 
 def java_integer(text: str, option: str, bits: int = 32) -> int:
@@ -227,7 +232,8 @@ def _flag(left: str, text: str) -> Flag:
     words = left.removeprefix("* ").split()
     second = words[1][0] if len(words) > 1 else ""
     kind = {"<": "required", "[": "optional"}.get(second, "none")
-    return Flag(words[0].rstrip(",")[2:], kind, left.startswith("*"), text)
+    is_number = len(words) > 1 and words[1].strip("[]:") in ("Integer", "Long")
+    return Flag(words[0].rstrip(",")[2:], kind, left.startswith("*"), text, is_number)
 
 
 def _wrong(kind: str, text: str, cause: Failure | None = None) -> Failure:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 _FAILED: Final = 1
-_BROKEN_PIPE: Final = 141
+_BROKEN_PIPE: Final = 0
+"""Like Kafka's commands, a command succeeds if the reader of its output has read enough."""
 
 
 class Unwritable(BaseException):
@@ -31,6 +32,7 @@ class _Descriptor(io.FileIO):
 
 def guarded(run: Callable[[], int]) -> int:
     """Call `run`, and return its exit code, or that of a failed write to standard output."""
+    _replace_closed_streams()
     _check_writes()
     try:
         try:
@@ -52,6 +54,17 @@ def discard() -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, sys.stdout.fileno())
     os.close(nothing)
+
+
+def _replace_closed_streams() -> None:
+    """Replace standard streams that the parent process has closed by /dev/null."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != descriptor:
+                os.dup2(opened, descriptor)
+                os.close(opened)
+            setattr(sys, name, open(descriptor, "r" if descriptor == 0 else "w", closefd=False))  # noqa: SIM115
 
 
 def _check_writes() -> None:

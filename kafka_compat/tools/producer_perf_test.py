@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -78,7 +79,7 @@ class Statistics:
             "records": self.count,
             "records_per_s": 1000 * self.count / elapsed_ms,
             "mebibytes_per_s": 1000 * self._bytes / elapsed_ms / _MEBIBYTE,
-            "latency_ms_avg": self._latency_ms / self.count if self.count else 0.0,
+            "latency_ms_avg": self._latency_ms / self.count if self.count else None,
             "latency_ms_max": float(self._latency_max_ms),
             "latency_ms": dict(
                 zip(("50th", "95th", "99th", "99.9th"), _percentiles(self._latencies_ms), strict=True)
@@ -89,12 +90,17 @@ class Statistics:
         """Format the figures for the whole run as a line."""
         found = self.total(now_ms)
         steady = " steady state" if self._of_steady_state else ""
+        average = math.nan if found["latency_ms_avg"] is None else found["latency_ms_avg"]
         shares = ", ".join(f"{value} ms {name}" for name, value in found["latency_ms"].items())
         return (
             f"{found['records']}{steady} records sent, {found['records_per_s']:f} records/sec "
-            f"({found['mebibytes_per_s']:.2f} MB/sec), {found['latency_ms_avg']:.2f} ms avg latency, "
+            f"({found['mebibytes_per_s']:.2f} MB/sec), {_java(average)} ms avg latency, "
             f"{found['latency_ms_max']:.2f} ms max latency, {shares}."
         )
+
+
+def _java(number: float) -> str:
+    return "NaN" if math.isnan(number) else f"{number:.2f}"
 
 
 def _percentiles(latencies_ms: Sequence[int]) -> list[int]:
@@ -330,7 +336,7 @@ def _print_metrics(total: dict[str, Any], client_id: str) -> None:
     known = {
         "record-send-total": total["records"],
         "record-send-rate": total["records_per_s"],
-        "request-latency-avg": total["latency_ms_avg"],
+        "request-latency-avg": math.nan if total["latency_ms_avg"] is None else total["latency_ms_avg"],
         "request-latency-max": total["latency_ms_max"],
     }
     rows = {f"producer-metrics:{name}:{{client-id={client_id}}}": value for name, value in known.items()}

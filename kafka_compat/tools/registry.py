@@ -11,6 +11,7 @@ from typing import Final, NoReturn
 TOOLS: Final = {
     "acls": "kafka_compat.tools.acls",
     "broker-api-versions": "kafka_compat.tools.broker_api_versions",
+    "cluster": "kafka_compat.tools.cluster",
     "client-metrics": "kafka_compat.tools.client_metrics",
     "configs": "kafka_compat.tools.configs",
     "console-consumer": "kafka_compat.tools.console_consumer",
@@ -18,6 +19,7 @@ TOOLS: Final = {
     "console-share-consumer": "kafka_compat.tools.console_share_consumer",
     "consumer-groups": "kafka_compat.tools.consumer_groups",
     "consumer-perf-test": "kafka_compat.tools.consumer_perf_test",
+    "delegation-tokens": "kafka_compat.tools.delegation_tokens",
     "delete-records": "kafka_compat.tools.delete_records",
     "dump-log": "kafka_compat.tools.dump_log",
     "features": "kafka_compat.tools.features",

@@ -29,41 +29,31 @@ from kafka_compat.storage.directories.checkpoints import META_PROPERTIES, decode
 from kafka_compat.storage.directories.directory_claim import stored_meta_properties
 from kafka_compat.storage.errors import InconsistentMetaProperties
 from kafka_compat.tools import features
-from kafka_compat.tools.arguments import Argument, Arguments, fail, parse
+from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, parse
 from kafka_compat.tools.failure import Failure, illegal_argument
 from kafka_compat.tools.options import help_of
 
 _PROGRAM: Final = "kafka-storage"
 _PAGE: Final = "storage"
-_FLAG: Final = Argument("True")
+_CONFIG: Final = Argument("String", True, "c")
 _COMMANDS: Final[dict[str, dict[str, Argument]]] = {
-    "info": {"config": Argument("String", True)},
+    "info": {"config": _CONFIG},
     "format": {
-        "config": Argument("String", True),
-        "cluster-id": Argument("String", True),
-        "add-scram": Argument(),
-        "ignore-formatted": _FLAG,
-        "release-version": Argument(),
-        "feature": Argument(),
-        "standalone": _FLAG,
-        "no-initial-controllers": _FLAG,
-        "initial-controllers": Argument(),
+        "config": _CONFIG,
+        "cluster-id": Argument("String", True, "t"),
+        "add-scram": Argument(letter="S"),
+        "ignore-formatted": Argument("True", letter="g"),
+        "release-version": Argument(letter="r"),
+        "feature": Argument(letter="f"),
+        "standalone": Argument("True", letter="s"),
+        "no-initial-controllers": Argument("True", letter="N"),
+        "initial-controllers": Argument(letter="I"),
     },
-    "version-mapping": {"release-version": Argument()},
-    "feature-dependencies": {"feature": Argument("String", True)},
+    "version-mapping": {"release-version": Argument(letter="r")},
+    "feature-dependencies": {"feature": Argument("String", True, "f")},
     "random-uuid": {},
 }
-_SHORT: Final = {
-    "c": "config",
-    "t": "cluster-id",
-    "S": "add-scram",
-    "g": "ignore-formatted",
-    "r": "release-version",
-    "f": "feature",
-    "s": "standalone",
-    "N": "no-initial-controllers",
-    "I": "initial-controllers",
-}
+_SHORT: Final = {argument.letter: name for flags in _COMMANDS.values() for name, argument in flags.items()}
 _EXCLUSIVE: Final = ("standalone", "no-initial-controllers", "initial-controllers")
 _NEWEST: Final = 33
 """The highest metadata.version without unstable features in Kafka 4.4."""
@@ -112,23 +102,15 @@ def _parsed(arguments: list[str]) -> tuple[str, Arguments, Sequence[str]]:
         fail(_PROGRAM, _PAGE, "too few arguments")
     command, *more = rest
     page, known = f"{_PAGE}-{command}", _COMMANDS[command]
-    given, _ = parse(_PROGRAM, page, known, more, shown=_shown)
+    given, _ = parse(_PROGRAM, page, known, more)
     chosen = sorted((more.index(f"--{name}"), name) for name in _EXCLUSIVE if f"--{name}" in more)
     if len(chosen) > 1:
-        first, second = (_shown(name) for _, name in chosen[:2])
+        first, second = (known[name].named(name) for _, name in chosen[:2])
         fail(_PROGRAM, page, f"argument {second}: not allowed with argument {first}")
-    for name, argument in reversed(list(known.items())):
-        if argument.is_required and name not in given:
-            fail(_PROGRAM, page, f"argument {_shown(name)} is required")
+    check_required(_PROGRAM, page, known, given)
     levels = [value for flag, value in pairwise(more) if flag == "--feature"]
     levels += [word.partition("=")[2] for word in more if word.startswith("--feature=")]
     return command, given, levels
-
-
-def _shown(name: str) -> str:
-    """Return a flag as argparse4j names it, with its short form."""
-    short = next(short for short, long in _SHORT.items() if long == name)
-    return f"--{name}/-{short}"
 
 
 def _quorum_of(path: str) -> tuple[QuorumConfig, Sequence[str]]:

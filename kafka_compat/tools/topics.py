@@ -112,11 +112,11 @@ def create(cluster: Cluster, options: Options) -> None:
     partitions, replicas = options.integer("partitions"), options.integer("replication-factor")
     assignment = replica_assignment(options)
     configs = _configs(options)
-    if "." in name or "_" in name:
-        print("WARNING: Names of metrics have '_' for both '.' and '_': use only one in names of topics.")
     if replicas is not None and not 1 <= replicas <= _REPLICAS_MAX:
+        _warn_of_periods(name)
         raise illegal_argument(f"The replication factor must be from 1 to {_REPLICAS_MAX}")
     if partitions is not None and partitions < 1:
+        _warn_of_periods(name)
         raise illegal_argument("The partitions must be greater than 0")
     topic = wire.CreatableTopic(
         name=name,
@@ -128,10 +128,17 @@ def create(cluster: Cluster, options: Options) -> None:
         ],
         configs=[wire.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
     )
-    answer = cluster.ask_controller(
-        ApiKey.CREATE_TOPICS, "createTopics", topics=[topic], timeout_ms=TIMEOUT_MS
-    )
+    try:
+        answer = cluster.ask_controller(
+            ApiKey.CREATE_TOPICS, "createTopics", topics=[topic], timeout_ms=TIMEOUT_MS
+        )
+    except Exception:
+        _warn_of_periods(name)
+        raise
     (made,) = answer.topics
+    if made.error_code != ErrorCode.INVALID_CONFIG:
+        # Kafka's command checks the settings itself, before it warns.
+        _warn_of_periods(name)
     if made.error_code:
         if made.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and options.has("if-not-exists"):
             return
@@ -140,6 +147,11 @@ def create(cluster: Cluster, options: Options) -> None:
         show.as_json({"created": name, "topic_id": encode_topic_id(made.topic_id)})
     else:
         print(f"Created topic {name}.")
+
+
+def _warn_of_periods(name: str) -> None:
+    if "." in name or "_" in name:
+        print("WARNING: Names of metrics have '_' for both '.' and '_': use only one in names of topics.")
 
 
 def list_topics(cluster: Cluster, options: Options) -> None:

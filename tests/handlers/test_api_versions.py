@@ -22,6 +22,7 @@ METADATA = SimpleNamespace(
 )
 SERVICES: Any = SimpleNamespace(
     served={ApiKey.API_VERSIONS: (0, 5)},
+    emulation=None,
     metadata=METADATA,
     config=SimpleNamespace(int=lambda name: 0),
     authorizer=None,

@@ -246,3 +246,91 @@ async def test_a_slow_handshake_does_not_delay_other_clients(world: World) -> No
         writer.close()
         for one in quiet:
             one.close()
+
+
+@pytest.mark.parametrize("data", [b"\0\0\0\x0a\0\x12\0\0\0\0\0\x01\xff\xff", b"GET / HTTP/1.1\r\n\r\n"])
+async def test_a_client_without_tls_receives_an_alert(world: World, data: bytes) -> None:
+    async with world.serving(echo):
+        reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
+        writer.write(data)
+        # kafka-go tells its users that the broker expects TLS if it receives this alert.
+        assert await reader.read(7) == bytes.fromhex("15030300020250")
+        writer.close()
+
+
+async def test_a_port_check_is_not_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    async with world.serving(echo):
+        _, writer = await asyncio.open_connection("127.0.0.1", world.port)
+        await asyncio.to_thread(wait_until, lambda: world.server.connections, 10, "the connection", 0.01)
+        writer.close()
+        await asyncio.to_thread(wait_until, lambda: not world.server.connections, 10, "the end", 0.01)
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [(46, "or the certificate does not contain the name"), (45, "has expired"), (48, "does not trust this")],
+)
+async def test_a_plain_alert_in_the_handshake_is_understood(
+    world: World, caplog: pytest.LogCaptureFixture, code: int, reason: str
+) -> None:
+    """Old Java clients send their alert in plain text, after the server has switched to encryption."""
+    caplog.set_level(logging.WARNING)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = world.client().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    async with world.serving(echo):
+        reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
+        with pytest.raises(ssl.SSLWantReadError):
+            client.do_handshake()
+        writer.write(outgoing.read())
+        assert await reader.read(1)
+        writer.write(bytes([0x15, 3, 3, 0, 2, 2, code]))
+        await asyncio.to_thread(wait_until, lambda: not world.server.connections, 10, "the end", 0.01)
+        writer.close()
+    assert reason in caplog.text
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_an_old_java_client_that_rejects_the_certificate_is_understood(
+    world: World, caplog: pytest.LogCaptureFixture, version: ssl.TLSVersion
+) -> None:
+    """Kafka's clients before 3.0 send the whole buffer that ends with their alert: it begins with their first
+    message. In TLS 1.3, the alert is encrypted.
+    """
+    caplog.set_level(logging.WARNING)
+    context = world.client()
+    context.maximum_version = version
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    async with world.serving(echo):
+        reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
+        with pytest.raises(ssl.SSLWantReadError):
+            client.do_handshake()
+        hello = outgoing.read()
+        writer.write(hello)
+        assert await reader.read(1)
+        if version is ssl.TLSVersion.TLSv1_2:
+            writer.write(hello.ljust(16_709, b"\0") + bytes([0x15, 3, 3, 0, 2, 2, 46]))
+        else:
+            change = bytes([0x14, 3, 3, 0, 1, 1])
+            writer.write(change)
+            writer.write((change + hello[len(change) :]).ljust(16_709, b"\0"))
+        await asyncio.to_thread(wait_until, lambda: not world.server.connections, 10, "the end", 0.01)
+        writer.close()
+    assert "the client rejects this broker's certificate: it does not trust the CA" in caplog.text
+
+
+async def test_an_expired_certificate_of_the_broker_is_the_reason(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    async with world.serving(echo):
+        terms = TlsTerms(
+            lambda: world.context, lambda session: None, lambda certificate: CLIENT, lambda: "expired on X"
+        )
+        world.server.entrances["PLAINTEXT"] = ListenerEntrance(world.server, terms, None)
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await world.connect(ssl.create_default_context())
+        await asyncio.to_thread(wait_until, lambda: bool(caplog.messages), 10, "the reason", 0.01)
+    assert "this broker's certificate expired on X: replace it" in caplog.text

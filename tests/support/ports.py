@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_compat.testing import broker
+from kafka_compat.testing import broker_process
 
 _given: set[int] = set()
 
@@ -15,7 +15,7 @@ def free_port() -> int:
 def adjacent_ports(count: int) -> int:
     """Return the first of `count` consecutive ports that are unused and were not returned before."""
     for _ in range(1000):
-        first = broker.adjacent_ports(count)
+        first = broker_process.adjacent_ports(count)
         found = range(first, first + count)
         if not _given.intersection(found):
             _given.update(found)

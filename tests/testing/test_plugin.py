@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 
 from tests.support import campaign
 from tests.testing.left_over import folders
-
-PROJECT = Path(__file__).parents[2]
+from tests.testing.suites import run
 
 FIVE_LINES = """
     from kafka import KafkaConsumer, KafkaProducer
@@ -46,19 +41,6 @@ MANY = """
         with open(f"pids-{os.getpid()}", "a") as pids:
             print(kafka.pid, file=pids)
 """
-
-
-def run(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest on one test file, like a user with the package installed."""
-    (folder / "test_it.py").write_text(textwrap.dedent(text))
-    (folder / "pytest.ini").write_text("[pytest]\n")
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(PROJECT), "PYTEST_ADDOPTS": ""},
-        capture_output=True,
-        text=True,
-    )
 
 
 def test_a_five_line_test_passes(tmp_path: Path) -> None:

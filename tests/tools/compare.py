@@ -42,6 +42,7 @@ _LEFT_OUT = re.compile(
     r"|main ERROR Reconfiguration failed|^com\.fasterxml\.jackson\S+Exception: "
 )
 _END_THEIR_JVM = {
+    "kafka-cluster",
     "kafka-features",
     "kafka-transactions",
     "kafka-producer-perf-test",

@@ -17,6 +17,7 @@ from kafka_compat.security.oauth import tokens
 from kafka_compat.security.oauth.tokens import InvalidToken, trimmed
 
 _HEADER_CHARACTERS_MAX: Final = 16 * 1024
+_SHOWN_CHARACTERS: Final = 100
 _KEY_TYPES: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 
 
@@ -120,11 +121,11 @@ def accepted(claims: Mapping[str, Any], expected: Expected, now_ms: int) -> toke
     if expires_s is None or issued_s is None:
         raise InvalidToken("the token does not contain iat and exp")
     if now_s - expected.clock_skew_s >= expires_s:
-        raise InvalidToken(f"the token has expired: exp={expires_s}")
+        raise InvalidToken(f"the token has expired: exp={expires_s}, now={now_s}")
     if expires_s < issued_s or (not_before_s is not None and expires_s < not_before_s):
         raise InvalidToken("the token expires before it becomes valid")
     if not_before_s is not None and now_s + expected.clock_skew_s < not_before_s:
-        raise InvalidToken(f"the token is not valid yet: nbf={not_before_s}")
+        raise InvalidToken(f"the token is not valid yet: nbf={not_before_s}, now={now_s}")
     if issued_s < 0:
         raise InvalidToken("iat value must be null or non-negative")
     _check_issuer(claims, expected)
@@ -160,20 +161,36 @@ def _text(claims: Mapping[str, Any], name: str) -> str | None:
 def _check_issuer(claims: Mapping[str, Any], expected: Expected) -> None:
     issuer = _text(claims, "iss")
     if expected.issuer is not None and issuer != expected.issuer:
-        raise InvalidToken(f"the token was not issued by {expected.issuer!r}")
+        raise InvalidToken(
+            f"the token's issuer is wrong: iss={_shown(issuer)}, expected {expected.issuer!r} "
+            "(sasl.oauthbearer.expected.issuer)"
+        )
 
 
 def _check_audience(claims: Mapping[str, Any], expected: Expected) -> None:
     audience = claims.get("aud")
     if audience is None:
         if expected.audiences:
-            raise InvalidToken("the token has no audience (aud)")
+            raise InvalidToken(f"the token has no audience (aud), {_expected_audience(expected)}")
         return
     audiences = [audience] if isinstance(audience, str) else audience
     if not isinstance(audiences, list) or not all(isinstance(one, str) for one in audiences):
         raise InvalidToken("aud is neither a string nor a list of strings")
     if not expected.audiences.intersection(audiences):
-        raise InvalidToken("the token is for another audience (aud, sasl.oauthbearer.expected.audience)")
+        raise InvalidToken(
+            f"the token is for another audience: aud={_shown(audience)}, {_expected_audience(expected)}"
+        )
+
+
+def _expected_audience(expected: Expected) -> str:
+    listed = " or ".join(map(repr, sorted(expected.audiences))) or "none"
+    return f"expected {listed} (sasl.oauthbearer.expected.audience)"
+
+
+def _shown(claim: object) -> str:
+    """Return a claim's value for the log. Claims are not secret, but can be long."""
+    text = repr(claim)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
 def _check_scope(claims: Mapping[str, Any], name: str) -> None:

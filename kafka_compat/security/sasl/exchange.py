@@ -165,6 +165,11 @@ class Exchange:
         return max(0, min(limits_ms)) if limits_ms else None
 
     @property
+    def unconfirmed(self) -> Refused | None:
+        """A rejection that the client has received, and has not confirmed yet (OAUTHBEARER), or None."""
+        return None if self._mechanism is None else self._mechanism.pending
+
+    @property
     def session_lifetime_ms(self) -> int:
         """The session lifetime that is reported to the client; 0 means unlimited."""
         return 0 if self._ends_ms is None else max(0, round(self._ends_ms - self._monotonic_ms()))

@@ -96,6 +96,7 @@ class Gssapi:
     def __init__(self, credentials: gssapi.Credentials, namer: ShortNamer) -> None:
         self.principal: Principal | None = None
         self.expires_ms: int | None = None
+        self.pending: Refused | None = None
         self._namer = namer
         self._context = library().SecurityContext(creds=credentials, usage="accept")
         self._error: type[Exception] = library().exceptions.GSSError

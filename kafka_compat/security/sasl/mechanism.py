@@ -26,6 +26,8 @@ class Mechanism(Protocol):
     """The client's principal, or None until the client is authenticated."""
     expires_ms: int | None
     """The expiry time of the credential in ms since the epoch, or None if it does not expire."""
+    pending: Refused | None
+    """A rejection that the client has received, and must still confirm, or None."""
 
     def evaluate(self, token: bytes) -> bytes | None:
         """Return the response to a client's token. If tokens are separate frames, None means that nothing is
@@ -42,6 +44,7 @@ class Plain:
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self.principal: Principal | None = None
         self.expires_ms: int | None = None
+        self.pending: Refused | None = None
         self._passwords = passwords
 
     def evaluate(self, token: bytes) -> bytes:

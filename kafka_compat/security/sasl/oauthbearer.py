@@ -8,7 +8,6 @@ Rules
 """
 
 import json
-import logging
 import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
@@ -16,8 +15,6 @@ from typing import Final, NamedTuple
 from kafka_compat.security.oauth.tokens import InvalidToken, Validator
 from kafka_compat.security.principal import Principal
 from kafka_compat.security.sasl.mechanism import Refused
-
-log = logging.getLogger(__name__)
 
 CONTROL_A: Final = b"\x01"
 """The client's reply to an error from the server. It ends the exchange."""
@@ -78,13 +75,13 @@ class OAuthBearer:
         self.expires_ms: int | None = None
         self._validator = validator
         self._now_ms = now_ms
-        self._error: str | None = None
+        self.pending: Refused | None = None
 
     def evaluate(self, token: bytes) -> bytes:
         """Return an empty response if the token is accepted, or the error as JSON if it is rejected."""
-        error, self._error = self._error, None
-        if error is not None and token == CONTROL_A:
-            raise Refused(error, error)
+        rejection, self.pending = self.pending, None
+        if rejection is not None and token == CONTROL_A:
+            raise rejection
         try:
             message = parse_message(token)
         except Malformed as malformed:
@@ -92,9 +89,9 @@ class OAuthBearer:
         try:
             accepted = self._validator.validate(message.token, self._now_ms())
         except InvalidToken as invalid:
-            log.info("Rejected an OAUTHBEARER token: %s", invalid)
-            self._error = _json_of(invalid)
-            return self._error.encode()
+            told = _json_of(invalid)
+            self.pending = Refused(str(invalid), told)
+            return told.encode()
         if message.authorization_id and message.authorization_id != accepted.name:
             problem = (
                 f"Authentication failed: Client requested an authorization id ({message.authorization_id}) "

@@ -60,6 +60,7 @@ class Scram:
     def __init__(self, mechanism: str, find: Find) -> None:
         self.principal: Principal | None = None
         self.expires_ms: int | None = None
+        self.pending: Refused | None = None
         self._mechanism = mechanism
         self._digest = MECHANISMS[mechanism]
         self._find = find
