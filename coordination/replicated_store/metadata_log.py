@@ -1,11 +1,24 @@
 """Interfaces between the replicated store and the quorum node that runs it."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from enum import Enum
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
 Steps = Generator[None, None, None]
 """Work in steps of a few milliseconds. Other work may run at each `yield`, as in kafka_compat.long_work."""
+
+
+class Reach(Enum):
+    """The result of an attempt to connect to a node."""
+
+    CONNECTED = "connected"
+    REFUSED = "refused"
+    """Nothing listens at the address."""
+    FAILED = "failed"
+    """The address cannot be reached or resolved, or did not respond in time."""
+    NO_ADDRESS = "no address"
+    """The address is unknown: the node is not a voter."""
 
 
 class LogNode(Protocol):
@@ -22,6 +35,11 @@ class LogNode(Protocol):
         whether it did. If it takes them, nothing is called: the store sees the records when they are applied,
         or `LogApplication.leader_changed` is called. Unless `epoch` is -1, they are appended only if this
         node is the leader of that epoch. One call has at most records.BATCH_BYTES_MAX bytes of records.
+        """
+
+    def probe(self, node_id: int, done: Callable[[Reach], None]) -> None:
+        """Try to connect to another node's controller listener. `done` is called with the result within
+        seconds, never within `probe`, and not after the node has stopped.
         """
 
 
@@ -59,6 +77,9 @@ class LogApplication(Protocol):
 
     def replica_fetched(self, node_id: int) -> None:
         """While this node leads: another node has fetched, so its process is alive."""
+
+    def replica_left(self, node_id: int) -> None:
+        """Another node has closed a connection over which it fetched. Its process may have ended."""
 
     def snapshot(self) -> Iterator[bytes]:
         """Return the framed records of a snapshot of everything applied when this method is called.

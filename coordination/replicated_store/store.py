@@ -146,6 +146,11 @@ class ReplicatedStore:
         if self._timeouts is not None:
             self._timeouts.heard(node_id, self._loop.time())
 
+    def replica_left(self, node_id: int) -> None:
+        """See LogApplication."""
+        if self._timeouts is not None:
+            self._timeouts.left(node_id, self._loop.time())
+
     def snapshot(self) -> Iterator[bytes]:
         """See LogApplication. Raises StoreStopped."""
         self.check_usable()
@@ -339,14 +344,24 @@ class ReplicatedStore:
             self._next_look = None
 
     def _look(self) -> None:
-        """Append the ends of sessions that have expired."""
-        assert self._timeouts is not None
+        """Append the ends of sessions that have expired, and probe the nodes that may have ended."""
+        timeouts, machine, now_s = self._timeouts, self._machine, self._loop.time()
+        assert timeouts is not None
         self._next_look = self._loop.call_later(LOOK_EVERY_S, self._look)
-        expired = self._timeouts.expired(self._loop.time(), self._machine.incarnations)
+        for node_id in timeouts.silent(now_s, machine.incarnations):
+            self._node.probe(node_id, partial(timeouts.probed, node_id))
+        expired = timeouts.expired(now_s, machine.incarnations)
         if not expired:
             return
         for session_id in expired:
-            opened = self._machine.sessions[session_id].opened
+            opened = machine.sessions[session_id].opened
+            if timeouts.is_gone(opened.node_id):
+                log.warning(
+                    "Metadata session %d of node %d ended: the node's process is gone",
+                    session_id,
+                    opened.node_id,
+                )
+                continue
             log.warning(
                 "Metadata session %d of node %d expired: the node did not fetch from this leader for %d ms",
                 session_id,
@@ -354,4 +369,4 @@ class ReplicatedStore:
                 opened.timeout_ms,
             )
         ends = [records.CloseSession(session_id, "expired").framed() for session_id in expired]
-        self._node.append(ends, partial(self._timeouts.withdraw, expired), self._leader[1])
+        self._node.append(ends, partial(timeouts.withdraw, expired), self._leader[1])

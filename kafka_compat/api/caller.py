@@ -46,6 +46,7 @@ class Session:
     __slots__ = (
         "_when_left",
         "authentication",
+        "has_closed",
         "has_left",
         "is_in_process",
         "line",
@@ -62,6 +63,8 @@ class Session:
         self.authentication: Authentication | None = None
         """The SASL authentication of the client, or None if the listener does not use SASL."""
         self.has_left = False
+        self.has_closed = False
+        """Whether the caller closed the connection, or its process ended."""
         self.sendfile_bytes_min = sys.maxsize
         """Minimum size of file slices that are sent without being copied through this process."""
         self.software_client_id: str | None = None

@@ -191,9 +191,11 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             return False
         except OSError as error:
+            self.session.has_closed = isinstance(error, ConnectionResetError)
             self._broke(f"receiving failed: {error}")
             return False
         if not count:
+            self.session.has_closed = True
             self.close()
             return False
         self.last_active_s = now_s

@@ -25,6 +25,7 @@ from kafka_compat.quorum import requests
 from kafka_compat.quorum.appends import ANY_EPOCH, Appends
 from kafka_compat.quorum.committed_records import CommittedRecords
 from kafka_compat.quorum.peer_connections import NotSupported
+from kafka_compat.quorum.probes import Probes
 from kafka_compat.quorum.snapshot_transfer import fetch_snapshot
 from kafka_compat.quorum.snapshots import Snapshots, SnapshotSettings
 from kafka_compat.quorum.statistics import QuorumStatistics
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from kafka_compat.coordination.raft.machine import RaftMachine
     from kafka_compat.coordination.raft.values import QuorumDescription, VoterSet
-    from kafka_compat.coordination.replicated_store.metadata_log import LogApplication
+    from kafka_compat.coordination.replicated_store.metadata_log import LogApplication, Reach
     from kafka_compat.quorum.checkpoints import Checkpoints
     from kafka_compat.quorum.election_file import ElectionFile
     from kafka_compat.quorum.metadata_log import MetadataLog
@@ -112,6 +113,7 @@ class QuorumNode:
         self._role_changed = asyncio.Event()
         self._known_leader = (NO_NODE, 0)
         self._appends: Appends
+        self._probes: Probes
         self._is_started = False
         self._stopped = False
 
@@ -133,6 +135,7 @@ class QuorumNode:
             self._voters_before,
             self._snapshot_settings,
         )
+        self._probes = Probes(peers.address_of)
         self._appends = Appends(self.node_id, self.local.cluster_id, self.machine, peers, self.handle)
         peers.set_voters(self.machine.voters)
         latest = self.checkpoints.latest
@@ -335,6 +338,11 @@ class QuorumNode:
         if not deferred.is_canceled:
             deferred.complete(respond(effect))
 
+    def replica_left(self, node_id: int) -> None:
+        """Note that another node has closed a connection over which it fetched."""
+        if not self._stopped:
+            self._application.replica_left(node_id)
+
     # --- the store's records
 
     def append(self, records: Sequence[bytes], failed: Callable[[], None], epoch: int = ANY_EPOCH) -> None:
@@ -344,6 +352,10 @@ class QuorumNode:
     def append_for(self, records: Sequence[bytes], epoch: int, done: Callable[[bool], None]) -> None:
         """Append another node's records if this node leads `epoch`. `done` is called with the result."""
         self._appends.propose(records, epoch, done)
+
+    def probe(self, node_id: int, done: Callable[[Reach], None]) -> None:
+        """Try to connect to another node (see LogNode)."""
+        self._probes.probe(node_id, done)
 
     def _applied(self) -> None:
         self.snapshots.applied()
@@ -383,6 +395,7 @@ class QuorumNode:
             await self.snapshots.close()
             self.records.close()
             self._appends.close()
+            await self._probes.close()
             await self.peers.close()
         asked, self._asked = self._asked, {}
         for deferred, _ in asked.values():

@@ -1,4 +1,4 @@
-"""`python -m tests.faults [--genuine] [--secured] [--faults N] ...`: runs a schedule of faults and prints its
+"""`python -m tests.faults [--genuine] [--secured] [--quorum KIND] [--faults N] ...`: runs a schedule of faults and prints its
 table.
 """
 
@@ -11,14 +11,16 @@ from pathlib import Path
 
 from tests.faults import schedule
 from tests.faults.cluster import FaultCluster
+from tests.faults.quorum_cluster import QuorumFaultCluster
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults")
     parser.add_argument("--genuine", action="store_true", help="Apache Kafka 3.9.1 instead of ours")
     parser.add_argument("--secured", action="store_true", help="enable security (tests/support/secured.py)")
+    parser.add_argument("--quorum", choices=("combined", "separate"), help="a metadata quorum")
     parser.add_argument("--faults", type=int, default=30)
-    parser.add_argument("--only", choices=schedule.KINDS, help="inject only faults of this kind")
+    parser.add_argument("--only", choices=schedule.QUORUM_KINDS, help="inject only faults of this kind")
     parser.add_argument("--session-timeout-ms", type=int, default=6000)
     parser.add_argument("--request-timeout-ms", type=int, default=5000)
     parser.add_argument("--keep", type=Path, help="keep logs and data in this directory")
@@ -27,13 +29,20 @@ def main() -> int:
         directory = options.keep or Path(temporary)
         directory.mkdir(parents=True, exist_ok=True)
         session_timeout_ms = options.session_timeout_ms
-        with FaultCluster(
-            directory,
-            genuine=options.genuine,
-            session_timeout_ms=session_timeout_ms,
-            secured=options.secured,
+        with (
+            FaultCluster(
+                directory,
+                genuine=options.genuine,
+                session_timeout_ms=session_timeout_ms,
+                secured=options.secured,
+            )
+            if options.quorum is None
+            else QuorumFaultCluster(
+                directory, session_timeout_ms=session_timeout_ms, separate=options.quorum == "separate"
+            )
         ) as cluster:
-            planned = schedule.faults(options.faults, options.only)
+            plan = schedule.faults if options.quorum is None else schedule.quorum_faults
+            planned = plan(options.faults, options.only)
             request_timeout_ms = options.request_timeout_ms
             run = schedule.run(
                 cluster,

@@ -85,13 +85,16 @@ class FaultCluster:
         self._overrides = dict(overrides or {})
         self._nodes: Any = None
         self.brokers: dict[int, Server] = {}
+        self._paused: set[int] = set()
+
+    @property
+    def nodes(self) -> dict[int, Server]:
+        """The brokers, and the voters of a quorum, by node ID."""
+        return self.brokers
 
     def __enter__(self) -> Self:
-        self.zookeeper.start()
         try:
-            if self.security is not None:
-                self.security.prepare(_CHROOT)
-                self._clients.enter_context(self.security.clients())
+            self._start_store()
             if self._proxied:
                 for broker_id in BROKER_IDS:
                     self.proxies[broker_id] = SilentProxy(self._zookeeper_port)
@@ -118,6 +121,15 @@ class FaultCluster:
             broker.stop()
         for proxy in self.proxies.values():
             proxy.__exit__()
+        self._stop_store()
+
+    def _start_store(self) -> None:
+        self.zookeeper.start()
+        if self.security is not None:
+            self.security.prepare(_CHROOT)
+            self._clients.enter_context(self.security.clients())
+
+    def _stop_store(self) -> None:
         self.zookeeper.stop(0)
 
     @property
@@ -298,11 +310,13 @@ class FaultCluster:
     @contextmanager
     def paused(self, broker_id: int) -> Iterator[None]:
         """Pause the broker with SIGSTOP within the block."""
-        child = self.brokers[broker_id].process.child
+        child = self.nodes[broker_id].process.child
+        self._paused.add(broker_id)
         child.send_signal(signal.SIGSTOP)
         try:
             yield
         finally:
+            self._paused.discard(broker_id)
             child.send_signal(signal.SIGCONT)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,11 +13,19 @@ from tests.durability.load import read_everything
 from tests.faults.cluster import BROKER_IDS, FaultCluster, sleep_until
 from tests.faults.evidence import Findings, check, longest_gap_s, take_out_repeated
 from tests.faults.producers import CLIENTS, LIBRDKAFKA, Producer, is_login_not_answered, now_ms
+from tests.faults.quorum_cluster import QuorumFaultCluster
 from tests.support.process import wait_until
 
 TOPIC = "ledger"
 PARTITIONS = 6
 KINDS = ("kill -9", "SIGSTOP", "restart")
+MAJORITY = "majority"
+"""Two of three voters are killed, and started again."""
+WIPE = "wipe"
+"""A voter is killed, and started again with an empty disk."""
+QUORUM_KINDS = (*KINDS, MAJORITY, WIPE)
+_AWAY_S = 3.0
+"""How long a majority stays away."""
 _ACKNOWLEDGED_S = 60.0
 _CALM_S = 1.0
 _SLOWER = 4
@@ -26,14 +35,16 @@ of records, that is repeatedly the paused broker, so this client pauses between 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault and its target: the leader of a partition, or the controller."""
+    """A fault and its target: the leader of a partition, the controller, or the leader of the quorum."""
 
     kind: str
     controller: bool
     partition: int = 0
+    voter: bool = False
 
     def __str__(self) -> str:
-        return f"{self.kind} {'controller' if self.controller else 'leader'}"
+        target = "quorum leader" if self.voter else "controller" if self.controller else "leader"
+        return f"{self.kind} {target}"
 
 
 @dataclass
@@ -76,17 +87,18 @@ class Run:
 
     def table(self) -> str:
         """Format the outcomes as a table."""
-        lines = [f"{'fault':20} broker  recovery  " + "  ".join(f"{client:>12}" for client in CLIENTS)]
+        lines = [f"{'fault':24} broker  recovery  " + "  ".join(f"{client:>12}" for client in CLIENTS)]
         for item in self.outcomes:
             gaps = "  ".join(f"{item.gaps_s[client]:10.2f} s" for client in item.gaps_s)
-            lines.append(f"{item.fault!s:20} {item.broker_id:6}  {item.recovery_s:6.1f} s  {gaps}")
+            lines.append(f"{item.fault!s:24} {item.broker_id:6}  {item.recovery_s:6.1f} s  {gaps}")
         lines.append(f"acknowledged {self.acknowledged}, stored {self.stored}, {self.findings}")
         given_up = {client: len(items) for client, items in self.given_up.items()}
         lines.append(
             f"given up {given_up}, with logins not answered {self.logins_not_answered}, "
             f"then repeated {self.repeated}"
         )
-        lines += [f"longest gap, {kind}: {self.longest_gap_s(kind):.2f} s" for kind in KINDS]
+        kinds = dict.fromkeys(item.fault.kind for item in self.outcomes)
+        lines += [f"longest gap, {kind}: {self.longest_gap_s(kind):.2f} s" for kind in kinds]
         return "\n".join(lines)
 
 
@@ -97,6 +109,20 @@ def faults(count: int, only: str | None = None) -> list[Fault]:
     kinds = [kind for kind in KINDS if only in (None, kind)]
     turns = [(kind, controller) for controller in (False, True) for kind in kinds]
     return [Fault(*turns[number % len(turns)], partition=number % PARTITIONS) for number in range(count)]
+
+
+def quorum_faults(count: int, only: str | None = None) -> list[Fault]:
+    """Return a sequence of faults for a cluster with a quorum. Its targets are leaders of partitions, the
+    controller, and the leader of the quorum, in turn.
+    """
+    targets = ((False, False), (True, False), (False, True))
+    turns = [
+        Fault(kind, controller, partition=0, voter=voter or kind in (MAJORITY, WIPE))
+        for controller, voter in targets
+        for kind in QUORUM_KINDS
+        if only in (None, kind) and (kind not in (MAJORITY, WIPE) or controller or voter)
+    ]
+    return [replace(turns[number % len(turns)], partition=number % PARTITIONS) for number in range(count)]
 
 
 def run(
@@ -162,8 +188,38 @@ def _carry_out(fault: Fault, cluster: FaultCluster, producers: Sequence[Producer
     target = _target(fault, cluster)
     outcome = Outcome(fault, target, now_ms())
     began_s = time.monotonic()
-    broker = cluster.brokers[target]
-    if fault.kind == "kill -9":
+    broker = cluster.nodes[target]
+    is_broker = target in BROKER_IDS
+    if fault.kind == MAJORITY:
+        assert isinstance(cluster, QuorumFaultCluster)
+        away = [target, next(node_id for node_id in cluster.voters if node_id != target)]
+        for node_id in away:
+            cluster.voters[node_id].kill()
+        time.sleep(_AWAY_S)  # the fault lasts for some time
+        if not is_broker:
+            _wait_acknowledged(producers)
+        for node_id in away:
+            cluster.voters[node_id].launch()
+        for node_id in away:
+            cluster.voters[node_id].wait_ready(_ACKNOWLEDGED_S)
+    elif fault.kind == WIPE:
+        assert isinstance(cluster, QuorumFaultCluster)
+        broker.kill()
+        if is_broker:
+            cluster.wait_without(target, TOPIC)
+        cluster.wipe(target)
+        cluster.start(target)
+    elif not is_broker and fault.kind != "restart":
+        if fault.kind == "kill -9":
+            broker.kill()
+        with cluster.paused(target) if fault.kind == "SIGSTOP" else nullcontext():
+            sleep_until(began_s + 1.5 * cluster.session_timeout_ms / 1000)
+            assert isinstance(cluster, QuorumFaultCluster)
+            wait_until(lambda: cluster.quorum_leader() != target, _ACKNOWLEDGED_S, "another leader")
+            _wait_acknowledged(producers)
+        if fault.kind == "kill -9":
+            cluster.start(target)
+    elif fault.kind == "kill -9":
         broker.kill()
         cluster.wait_without(target, TOPIC)
         _wait_acknowledged(producers)
@@ -191,6 +247,9 @@ def _carry_out(fault: Fault, cluster: FaultCluster, producers: Sequence[Producer
 def _target(fault: Fault, cluster: FaultCluster) -> int:
     controller = cluster.controller()
     assert controller is not None
+    if fault.voter:
+        assert isinstance(cluster, QuorumFaultCluster)
+        return cluster.quorum_leader()
     if fault.controller:
         return controller
     leaders = [state.leader for _, state in sorted(cluster.states(TOPIC).items())]

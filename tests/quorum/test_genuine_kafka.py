@@ -47,6 +47,8 @@ class _NoStore:
 
     def replica_fetched(self, node_id: int) -> None: ...
 
+    def replica_left(self, node_id: int) -> None: ...
+
     def snapshot(self) -> Iterator[bytes]:
         return iter(())
 

@@ -3,8 +3,10 @@
 The response is sent when there are records or a higher high watermark, or after max_wait_ms.
 """
 
+from functools import partial
 from typing import Final
 
+from kafka_compat.api.caller import Session
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordination.raft.effects import AnswerFetch
 from kafka_compat.coordination.raft.events import FetchRequested, RaftError
@@ -23,6 +25,7 @@ from kafka_compat.protocol.messages.fetch import (
     PartitionData,
     SnapshotId,
 )
+from kafka_compat.quorum.node import QuorumNode
 from kafka_compat.quorum.requests import PARTITION, TOPIC_ID, error_code
 from kafka_compat.security.authorizer import Operation
 
@@ -81,4 +84,12 @@ def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Deferre
             endpoints.append(NodeEndpoint(node_id=answer.leader_id, host=address[0], port=address[1]))
         return FetchResponse(responses=[topic], node_endpoints=endpoints)
 
+    if replica_id >= 0:
+        session = ctx.caller.session
+        session.when_left(node, partial(_left, node, replica_id, session))
     return node.ask(asked, response)
+
+
+def _left(node: QuorumNode, replica_id: int, session: Session) -> None:
+    if session.has_closed:
+        node.replica_left(replica_id)

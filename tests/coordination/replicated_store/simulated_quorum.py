@@ -14,7 +14,12 @@ from contextlib import suppress
 from uuid import UUID
 
 from kafka_compat.coordination.replicated_store import records
-from kafka_compat.coordination.replicated_store.metadata_log import AppliedRecord, LogApplication, LogNode
+from kafka_compat.coordination.replicated_store.metadata_log import (
+    AppliedRecord,
+    LogApplication,
+    LogNode,
+    Reach,
+)
 from kafka_compat.coordination.replicated_store.store import ReplicatedStore
 from kafka_compat.coordination.store.tree import ImageClosed
 
@@ -47,6 +52,10 @@ class SimulatedNode(LogNode):
         self._last_arrival_s = max(self._last_arrival_s, loop.time() + self.quorum.delay_s())
         arguments = (self, self.known_leader, self.known_epoch, list(records), failed, epoch)
         loop.call_at(self._last_arrival_s, self.quorum.arrived, *arguments)
+
+    def probe(self, node_id: int, done: Callable[[Reach], None]) -> None:
+        """Report that the node can be reached."""
+        asyncio.get_running_loop().call_soon(done, Reach.CONNECTED)
 
     def learn(self, leader_id: int, epoch: int) -> None:
         """Learn of a leader, unless a later one is known."""

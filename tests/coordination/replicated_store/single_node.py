@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from kafka_compat.coordination.replicated_store import records
-from kafka_compat.coordination.replicated_store.metadata_log import LogApplication, LogNode
+from kafka_compat.coordination.replicated_store.metadata_log import LogApplication, LogNode, Reach
 from kafka_compat.coordination.replicated_store.store import ReplicatedStore
 
 
@@ -33,6 +33,10 @@ class SingleNode(LogNode):
         self.failures.append(failed)
         if self.takes:
             asyncio.get_running_loop().call_soon(self.take, records)
+
+    def probe(self, node_id: int, done: Callable[[Reach], None]) -> None:
+        """Report that the node can be reached."""
+        asyncio.get_running_loop().call_soon(done, Reach.CONNECTED)
 
     def take(self, framed: Sequence[bytes]) -> None:
         """Append and apply records."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from kafka_compat.coordination.replicated_store.metadata_log import Reach
 from kafka_compat.coordination.replicated_store.records import OpenSession
-from kafka_compat.coordination.replicated_store.session_timeouts import LOOK_EVERY_S, SessionTimeouts
+from kafka_compat.coordination.replicated_store.session_timeouts import (
+    GRACE_S,
+    LOOK_EVERY_S,
+    SessionTimeouts,
+)
 from kafka_compat.coordination.replicated_store.tree_machine import SessionEntry
 
 LATEST = {1: ["one"], 2: ["two"]}
@@ -73,8 +78,108 @@ def test_time_during_which_the_leader_did_not_run_is_not_counted() -> None:
 def test_times_of_nodes_without_sessions_are_forgotten() -> None:
     timeouts = SessionTimeouts("one", [entry(6, 2, "two"), entry(7, 2, "two")], 0.0)
     timeouts.heard(2, 0.1)
+    timeouts.left(2, 0.2)
+    for number in range(1, 9):
+        timeouts.silent(number * LOOK_EVERY_S, LATEST)
     timeouts.ended(6)
     assert timeouts._heard
+    assert timeouts._probed
     timeouts.ended(7)
     assert not timeouts._heard
+    assert not timeouts._probed
+    assert not timeouts._left
     assert not timeouts._sessions
+
+
+def probed(timeouts: SessionTimeouts, begin_s: float, end_s: float, reach: Reach) -> list[tuple[float, int]]:
+    """Look at the usual interval, probe silent nodes, and return the ends of sessions with their times."""
+    found = []
+    for number in range(round(begin_s / LOOK_EVERY_S) + 1, round(end_s / LOOK_EVERY_S) + 1):
+        now_s = number * LOOK_EVERY_S
+        for node_id in timeouts.silent(now_s, LATEST):
+            timeouts.probed(node_id, reach)
+        found += [(now_s, session_id) for session_id in timeouts.expired(now_s, LATEST)]
+    return found
+
+
+def of_node_two(timeout_ms: int = 9000) -> SessionTimeouts:
+    return SessionTimeouts("one", [entry(5, 1, "one"), entry(6, 2, "two", timeout_ms)], 0.0)
+
+
+def test_sessions_of_a_node_at_whose_address_nothing_listens_end_after_the_grace() -> None:
+    timeouts = of_node_two()
+    timeouts.heard(2, 0.0)
+    assert probed(timeouts, 0, 5, Reach.REFUSED) == [(GRACE_S, 6)]
+    assert timeouts.is_gone(2)
+
+
+def test_a_new_leader_ends_the_sessions_of_a_node_that_has_not_fetched_from_it_if_nothing_listens() -> None:
+    assert probed(of_node_two(), 0, 5, Reach.REFUSED) == [(GRACE_S, 6)]
+    for other in (Reach.FAILED, Reach.NO_ADDRESS, Reach.CONNECTED):
+        assert probed(of_node_two(), 0, 8.75, other) == []
+
+
+def test_sessions_of_a_node_that_closed_its_connection_end_after_the_grace() -> None:
+    for reach in (Reach.REFUSED, Reach.FAILED, Reach.NO_ADDRESS):
+        timeouts = of_node_two()
+        timeouts.heard(2, 0.0)
+        timeouts.left(2, 0.5)
+        assert probed(timeouts, 0.5, 5, reach) == [(0.5 + GRACE_S, 6)]
+
+
+def test_a_node_that_accepts_connections_keeps_its_sessions_for_their_timeout() -> None:
+    timeouts = of_node_two()
+    timeouts.heard(2, 0.0)
+    timeouts.left(2, 0.0)
+    assert probed(timeouts, 0, 20, Reach.CONNECTED) == [(9.0, 6)]
+
+
+def test_a_node_that_cannot_be_reached_but_closed_no_connection_keeps_its_sessions() -> None:
+    timeouts = of_node_two()
+    timeouts.heard(2, 0.0)
+    assert probed(timeouts, 0, 20, Reach.FAILED) == [(9.0, 6)]
+
+
+def test_a_node_that_fetches_over_another_connection_keeps_its_sessions() -> None:
+    timeouts = of_node_two()
+    for number in range(20):
+        timeouts.heard(2, number * 1.0)
+        timeouts.left(2, number * 1.0 + 0.25)
+        assert probed(timeouts, number * 1.0, number + 1.0, Reach.NO_ADDRESS) == []
+
+
+def test_a_fetch_that_arrives_during_a_probe_makes_its_result_void() -> None:
+    timeouts = of_node_two()
+    timeouts.heard(2, 0.0)
+    assert looked_silent(timeouts, 0, GRACE_S) == [2]
+    timeouts.heard(2, GRACE_S + 0.1)
+    timeouts.probed(2, Reach.REFUSED)
+    assert timeouts.expired(GRACE_S + 0.25, LATEST) == []
+
+
+def test_time_during_which_the_leader_did_not_run_is_no_silence() -> None:
+    timeouts = of_node_two()
+    timeouts.heard(2, 0.0)
+    timeouts.left(2, 0.1)
+    assert timeouts.silent(60.0, LATEST) == []
+
+
+def test_the_leading_process_and_processes_with_a_successor_are_not_probed() -> None:
+    timeouts = SessionTimeouts("one", [entry(5, 1, "one"), entry(6, 2, "old")], 0.0)
+    for number in range(1, 40):
+        assert timeouts.silent(number * LOOK_EVERY_S, {1: ["one"], 2: ["old", "two"]}) == []
+
+
+def test_a_process_that_starts_after_the_end_of_its_predecessor_is_not_gone() -> None:
+    timeouts = of_node_two()
+    assert probed(timeouts, 0, 2, Reach.REFUSED) == [(GRACE_S, 6)]
+    timeouts.opened(entry(7, 2, "two", 9000), 2.0)
+    assert probed(timeouts, 2, 3.25, Reach.REFUSED) == []
+
+
+def looked_silent(timeouts: SessionTimeouts, begin_s: float, end_s: float) -> list[int]:
+    """Return the nodes to be probed, looking at the usual interval."""
+    found = []
+    for number in range(round(begin_s / LOOK_EVERY_S) + 1, round(end_s / LOOK_EVERY_S) + 1):
+        found += timeouts.silent(number * LOOK_EVERY_S, LATEST)
+    return found
