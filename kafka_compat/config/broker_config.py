@@ -317,6 +317,13 @@ class BrokerConfig(TypedValues):
                 values[name] = key.parse(text)
         return values
 
+    @property
+    def session_timeout_ms(self) -> int:
+        """The time in ms without contact after which the metadata store ends the broker's session."""
+        if self.quorum is not None:
+            return self.quorum.session_timeout_ms
+        return self.int("zookeeper.session.timeout.ms")
+
     def _check(self) -> None:
         """Raise ConfigError if a rule that involves several settings is violated."""
         if not self.log_dirs:

@@ -73,9 +73,10 @@ class QuorumConfig(NamedTuple):
     segment_bytes: int
     segment_ms: int
     max_retention_bytes: int
-    """Size of the log and its snapshots above which old ones are deleted. Negative: unlimited."""
+    """Size of the log above which it is deleted up to the latest snapshot. Negative: unlimited."""
     max_retention_ms: int
-    """Age at which segments and snapshots are deleted if a later snapshot exists. Negative: unlimited."""
+    """Age of the oldest records above which the log is deleted up to the latest snapshot. Negative:
+    unlimited."""
 
     @property
     def roles(self) -> tuple[str, ...]:
