@@ -336,7 +336,9 @@ class BrokerConfig(TypedValues):
             )
         check_bound(self._bound, self.str("listeners") or "")
         if wants_quorum(self.static):
-            self.quorum = quorum_config(self, self._bound, self._advertised, self._protocols)
+            self.quorum = quorum_config(
+                self, self.static, self.log_dirs[0], self._bound, self._advertised, self._protocols
+            )
             if not self.quorum.is_broker:
                 return
         _ = self.advertised_listeners, self.connections_per_ip_overrides, self.authorizer
