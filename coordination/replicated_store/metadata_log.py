@@ -45,7 +45,7 @@ class LogNode(Protocol):
 
 class AppliedRecord(NamedTuple):
     """A committed record of the store. `value` is its payload, without the frame that names its type
-    (records.unframed).
+    (record_frames.unframe).
     """
 
     offset: int

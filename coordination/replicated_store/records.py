@@ -1,9 +1,8 @@
-"""Records of the replicated store in the metadata log: types, payloads, and the frame around them.
+"""Records of the replicated store in the metadata log: their types and payloads.
 
-As in Kafka, the value of a record is a frame: the frame's version (1), the type and the version of the record
-as unsigned varints, and the payload. Kafka's own types are below 100; ours begin at 1000. Our payloads are
-JSON. Data of nodes is text in the encoding of the journal (coordination/store/journal.py), and operations,
-results and errors are encoded as in coordination/store/store_wire.py:
+Each record has a frame (record_frames.py), and its payload is JSON. Data of nodes is text in the encoding of
+the journal (coordination/store/journal.py), and operations, results and errors are encoded as in
+coordination/store/store_wire.py:
 
     1000 OpenSession    [token, node, directory, incarnation, timeout in ms]
     1001 CloseSession   [session, "closed", call] or [session, "expired", null]
@@ -24,6 +23,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 from kafka_compat.coordination.replicated_store.metadata_log import AppliedRecord
+from kafka_compat.coordination.replicated_store.record_frames import UNREADABLE, frame
 from kafka_compat.coordination.store import store_wire
 from kafka_compat.coordination.store.metadata_store import (
     MetadataStoreError,
@@ -44,9 +44,6 @@ RECORD_BYTES_MAX = 1024 * 1024
 """Maximum size of a framed record in bytes. ZooKeeper also accepts about 1 MB (jute.maxbuffer)."""
 BATCH_BYTES_MAX = 4 * RECORD_BYTES_MAX
 """Maximum size of the records of one append in bytes: one record of a snapshot may be this large."""
-
-_FRAME_VERSION = 1
-_VARINT_BYTES_MAX = 5
 
 
 class BadRecord(Exception):
@@ -177,19 +174,8 @@ Saved = Summary | Nodes | SavedSession | Incarnations
 
 
 def framed(record_type: int, payload: Any) -> bytes:
-    """Return a record of version 0 with this JSON payload."""
-    text = json.dumps(payload, separators=(",", ":")).encode()
-    return b"".join((_varint(_FRAME_VERSION), _varint(record_type), b"\0", text))
-
-
-def unframed(offset: int, value: bytes) -> AppliedRecord:
-    """Split the value of a record of the log into its type, version and payload. Raises BadRecord."""
-    frame, start = _read_varint(value, 0)
-    if frame != _FRAME_VERSION:
-        raise BadRecord(f"frame version {frame} at offset {offset}: {_FRAME_VERSION} is supported")
-    record_type, start = _read_varint(value, start)
-    version, start = _read_varint(value, start)
-    return AppliedRecord(offset, record_type, version, value[start:])
+    """Return a framed record of version 0 with this JSON payload."""
+    return frame(record_type, 0, json.dumps(payload, separators=(",", ":")).encode())
 
 
 def decode_change(record: AppliedRecord) -> Change:
@@ -209,6 +195,8 @@ def decode_saved(record: AppliedRecord) -> Saved:
 
 
 def _decode(record: AppliedRecord) -> Change | Saved:
+    if record.type == UNREADABLE:
+        raise BadRecord(f"the frame at offset {record.offset} is incomplete or has an unknown version")
     if record.version != 0 or record.type not in _DECODERS:
         raise BadRecord(f"type {record.type}, version {record.version} at offset {record.offset} is unknown")
     try:
@@ -287,22 +275,3 @@ _DECODERS = {
 
 def _shown(value: Any) -> str:
     return repr(value)[:120]
-
-
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
-
-
-def _read_varint(data: bytes, start: int) -> tuple[int, int]:
-    """Return an unsigned varint and the position after it."""
-    number = 0
-    for index, byte in enumerate(data[start : start + _VARINT_BYTES_MAX]):
-        number |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return number, start + index + 1
-    raise BadRecord("truncated or malformed frame")

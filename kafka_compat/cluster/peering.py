@@ -133,7 +133,7 @@ class Peering:
             service=service,
             config_changes=self.config_changes,
             now_ms=context.clock.now_ms,
-            wait_s=2 * config.int("zookeeper.session.timeout.ms") / 1000,
+            wait_s=2 * config.session_timeout_ms / 1000,
         )
         self.proposals = IsrProposals(
             metadata.local_id,

@@ -317,6 +317,13 @@ class BrokerConfig(TypedValues):
                 values[name] = key.parse(text)
         return values
 
+    @property
+    def session_timeout_ms(self) -> int:
+        """The time in ms without contact after which the metadata store ends the broker's session."""
+        if self.quorum is not None:
+            return self.quorum.session_timeout_ms
+        return self.int("zookeeper.session.timeout.ms")
+
     def _check(self) -> None:
         """Raise ConfigError if a rule that involves several settings is violated."""
         if not self.log_dirs:
@@ -329,7 +336,9 @@ class BrokerConfig(TypedValues):
             )
         check_bound(self._bound, self.str("listeners") or "")
         if wants_quorum(self.static):
-            self.quorum = quorum_config(self, self._bound, self._advertised, self._protocols)
+            self.quorum = quorum_config(
+                self, self.static, self.log_dirs[0], self._bound, self._advertised, self._protocols
+            )
             if not self.quorum.is_broker:
                 return
         _ = self.advertised_listeners, self.connections_per_ip_overrides, self.authorizer

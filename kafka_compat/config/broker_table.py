@@ -104,8 +104,8 @@ metadata.log.dir string null high read-only works # Directory of the metadata lo
 metadata.log.segment.bytes int 1073741824 high read-only works [12,...] # Size in bytes at which a new segment of the metadata log begins.
 metadata.log.segment.min.bytes int 8388608 high internal stored [12,...]
 metadata.log.segment.ms long 604800000 high read-only works # Age in milliseconds at which a new segment of the metadata log begins.
-metadata.max.retention.bytes long 104857600 high read-only works # Total size in bytes of the metadata log and its snapshots above which old ones are deleted, up to the latest snapshot. Negative: unlimited.
-metadata.max.retention.ms long 604800000 high read-only works # Age in milliseconds above which segments and snapshots older than the latest snapshot are deleted. Negative: unlimited.
+metadata.max.retention.bytes long 104857600 high read-only works # Size in bytes of the metadata log above which it and its snapshots are deleted, up to the latest snapshot. Negative: unlimited.
+metadata.max.retention.ms long 604800000 high read-only works # Age in milliseconds of the oldest records above which the metadata log and its snapshots are deleted, up to the latest snapshot. Negative: unlimited.
 metadata.max.idle.interval.ms int 500 low read-only unneeded [0,...]
 server.max.startup.time.ms long 9223372036854775807 medium internal stored [0,...]
 zookeeper.metadata.migration.enable boolean false high read-only stored

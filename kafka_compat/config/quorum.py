@@ -3,13 +3,10 @@
 import os
 import re
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from kafka_compat.config.keys import ConfigError
+from kafka_compat.config.keys import ConfigError, TypedValues
 from kafka_compat.config.listeners import Listener, check_advertised
-
-if TYPE_CHECKING:
-    from kafka_compat.config.broker_config import BrokerConfig
 
 Address = tuple[str, int]
 
@@ -73,9 +70,10 @@ class QuorumConfig(NamedTuple):
     segment_bytes: int
     segment_ms: int
     max_retention_bytes: int
-    """Size of the log and its snapshots above which old ones are deleted. Negative: unlimited."""
+    """Size of the log above which it is deleted up to the latest snapshot. Negative: unlimited."""
     max_retention_ms: int
-    """Age at which segments and snapshots are deleted if a later snapshot exists. Negative: unlimited."""
+    """Age of the oldest records above which the log is deleted up to the latest snapshot. Negative:
+    unlimited."""
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -200,27 +198,30 @@ def parse_bootstrap_servers(text: str) -> tuple[Address, ...]:
 
 
 def quorum_config(
-    config: "BrokerConfig",
+    config: TypedValues,
+    static: Mapping[str, str],
+    log_dir: str,
     listeners: tuple[Listener, ...],
     advertised: tuple[Listener, ...],
     protocols: Mapping[str, str],
 ) -> QuorumConfig:
     """Return the settings of this node of a quorum. Raises ConfigError if Kafka would reject them.
 
-    `listeners` are all listeners that the node binds, `advertised` those in advertised.listeners, and
-    `protocols` the security protocols by listener name.
+    `static` contains the values that are set, and `log_dir` is the first log directory. `listeners` are all
+    listeners that the node binds, `advertised` those in advertised.listeners, and `protocols` the security
+    protocols by listener name.
     """
     roles = config.list(ROLES)
-    voters = parse_voters(config.static.get(VOTERS, ""))
-    servers = parse_bootstrap_servers(config.static.get(BOOTSTRAP_SERVERS, ""))
+    voters = parse_voters(static.get(VOTERS, ""))
+    servers = parse_bootstrap_servers(static.get(BOOTSTRAP_SERVERS, ""))
     names = controller_names(config.str(LISTENER_NAMES))
     is_broker, is_controller = "broker" in roles, "controller" in roles
-    _check_ids(config, voters, servers, roles)
+    _check_ids(config, static.get("node.id"), voters, servers, roles)
     _check_listeners(config, names, listeners, advertised, protocols)
     public = tuple(item for item in advertised if item.name in names)
     if is_controller:
         check_advertised(public, listeners, config.str("advertised.listeners") or "")
-    log_dir = config.str("metadata.log.dir")
+    metadata_log_dir = config.str("metadata.log.dir")
     return QuorumConfig(
         config.int("node.id"),
         is_broker,
@@ -239,7 +240,7 @@ def quorum_config(
         config.int("controller.quorum.retry.backoff.ms"),
         config.int("controller.quorum.append.linger.ms"),
         config.int("broker.session.timeout.ms"),
-        os.path.abspath(os.path.expanduser(log_dir)) if log_dir else config.log_dirs[0],
+        os.path.abspath(os.path.expanduser(metadata_log_dir)) if metadata_log_dir else log_dir,
         config.int("metadata.log.max.record.bytes.between.snapshots"),
         config.int("metadata.log.max.snapshot.interval.ms"),
         config.int("metadata.log.segment.bytes"),
@@ -250,12 +251,12 @@ def quorum_config(
 
 
 def _check_ids(
-    config: "BrokerConfig",
+    config: TypedValues,
+    given: str | None,
     voters: Mapping[int, Address],
     servers: tuple[Address, ...],
     roles: Collection[str],
 ) -> None:
-    given = config.static.get("node.id")
     if given is None or config.int("node.id") < 0:
         raise _invalid(
             "node.id",
@@ -300,7 +301,7 @@ def _check_ids(
 
 
 def _check_listeners(
-    config: "BrokerConfig",
+    config: TypedValues,
     names: list[str],
     listeners: tuple[Listener, ...],
     advertised: tuple[Listener, ...],

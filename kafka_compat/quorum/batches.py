@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from kafka_compat.coordination.raft.values import Batch
 from kafka_compat.coordination.replicated_store.metadata_log import AppliedRecord
+from kafka_compat.coordination.replicated_store.record_frames import unframe
 from kafka_compat.quorum.control_records import voters_in
-from kafka_compat.quorum.record_frames import framed_records
 from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, crc_ok, read_header
+from kafka_compat.storage.records.records import iter_body, records_body
 
 
 class FetchedBatches(NamedTuple):
@@ -72,5 +73,8 @@ def _check_header(header: BatchHeader, next_offset: int, epoch: int) -> None:
 
 def committed_batch(header: BatchHeader, batch: memoryview) -> CommittedBatch:
     """Return the records of a batch. Raises CorruptRecord or InvalidRecord if it is damaged."""
-    records = () if header.is_control else tuple(framed_records(header, batch))
+    records: tuple[AppliedRecord, ...] = ()
+    if not header.is_control:
+        body = iter_body(header, records_body(batch, header))
+        records = tuple(unframe(record.offset, record.value or b"") for record in body)
     return CommittedBatch(records, header.next_offset, header.partition_leader_epoch, header.size_bytes)

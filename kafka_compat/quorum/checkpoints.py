@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 SUFFIX: Final = ".checkpoint"
 PART_SUFFIX: Final = ".checkpoint.part"
 _DELETED_SUFFIX: Final = ".checkpoint.deleted"
+_DAMAGED_SUFFIX: Final = ".damaged"
 KEPT: Final = 2
 """The number of snapshots that are kept."""
 _BATCH_BYTES: Final = 1024 * 1024
@@ -141,6 +142,15 @@ class Checkpoints:
     def check(self, snapshot: OffsetAndEpoch) -> None:
         """Read a whole snapshot. Raises CorruptFile if it is damaged, and OSError."""
         self._check_file(self.path(snapshot))
+
+    def set_aside(self, snapshot: OffsetAndEpoch) -> str:
+        """Rename a damaged snapshot, so that it is no longer used. Return its new path. Raises OSError."""
+        path = self.path(snapshot)
+        self._filesystem.rename(path, path + _DAMAGED_SUFFIX)
+        self._filesystem.sync_directory(self.directory)
+        with self._lock:
+            self.all = tuple(each for each in self.all if each != snapshot)
+        return path + _DAMAGED_SUFFIX
 
     def _check_file(self, path: str) -> None:
         file = self._filesystem.open(path)

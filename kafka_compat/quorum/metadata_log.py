@@ -3,12 +3,13 @@
 Rules
 1. The log is read and checked as a whole when it is opened, however it was closed. It ends before the first
    damaged batch.
-2. Appends, truncations and reads run on the event loop. `flush` and `delete_files` may run in a worker
-   thread.
+2. Appends, truncations and reads run on the event loop, `flush` and `delete_files` in a worker thread.
 3. A truncation is durable when `truncate` returns, so that no removed batch can reappear behind later ones.
 4. The log begins at offset 0 or within the range of a snapshot that replaces what precedes it. If the newest
    snapshot is not a part of the log, because a crash lost the end of the log or because the node stopped
    before the snapshot was installed, the log is emptied and begins at the end of the snapshot.
+5. If the newest snapshot is damaged and the log, perhaps with an older snapshot, contains everything in it,
+   the damaged file is renamed (`.damaged`) and not used. Otherwise the log cannot be opened.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from uuid import UUID
 from kafka_compat.coordination.raft.values import OffsetAndEpoch, VoterSet
 from kafka_compat.protocol.messages.quorum_records import KRaftVersionRecord
 from kafka_compat.quorum.batches import CommittedBatch, FetchedBatches, committed_batch, read_fetched
-from kafka_compat.quorum.checkpoints import Checkpoints
+from kafka_compat.quorum.checkpoints import BOOTSTRAP, Checkpoints
 from kafka_compat.quorum.control_records import (
     control_batch,
     leader_change_batch,
@@ -122,9 +123,38 @@ class MetadataLog:
         if opened.topic_id is None:
             opened.assign_topic_id(TOPIC_ID)
         found = cls(opened, deletions, checkpoints, clock)
+        found._set_damaged_snapshots_aside()
         found._match_snapshots()
         opened.flush()
         return found
+
+    def _set_damaged_snapshots_aside(self) -> None:
+        checkpoints = self.checkpoints
+        while (snapshot := checkpoints.latest) is not None:
+            try:
+                checkpoints.check(snapshot)
+                return
+            except CorruptFile as error:
+                if not self._contains_records_of(snapshot):
+                    raise
+                path = checkpoints.set_aside(snapshot)
+                log.error(
+                    "%s. The log contains the same records, so this node continues without the snapshot, now "
+                    "%s. Check the disk",
+                    error,
+                    path,
+                )
+
+    def _contains_records_of(self, snapshot: OffsetAndEpoch) -> bool:
+        """Return whether the log, together with an earlier snapshot, makes this one superfluous."""
+        opened = self._log
+        if snapshot == BOOTSTRAP:
+            return False  # The first voters are only there.
+        end = opened.leader_epochs.latest_epoch, opened.log_end_offset
+        if snapshot.offset > opened.log_end_offset or (snapshot.epoch, snapshot.offset) > end:
+            return False
+        start = opened.first_base_offset
+        return start == 0 or any(start <= each.offset < snapshot.offset for each in self.checkpoints.all)
 
     def _match_snapshots(self) -> None:
         opened = self._log
@@ -172,9 +202,15 @@ class MetadataLog:
         """The size of all segments in bytes."""
         return self._log.size_bytes
 
+    def age_ms(self) -> int:
+        """Return the age in ms of the oldest records, or 0 if there are none. Raises LogDirFailure."""
+        with self._log.disk.reading(self._log.name):
+            first = self._log.segments.all[0].first_timestamp
+        return 0 if first is None else self._clock.now_ms() - first
+
     def found(self) -> FoundLog:
         """Return what the Raft machine must know at startup. Reads the headers of all batches. Raises
-        CorruptFile if the newest snapshot is damaged, and OSError.
+        CorruptFile if the voters in the newest snapshot cannot be read, and OSError.
         """
         opened = self._log
         start = opened.log_start_offset
@@ -186,7 +222,6 @@ class MetadataLog:
         voter_sets: list[tuple[int, VoterSet]] = []
         from_offset = 0
         if latest is not None:
-            self.checkpoints.check(latest)
             voters = self.checkpoints.voters(latest)
             if voters is not None:
                 voter_sets.append((latest.offset - 1, voters))
@@ -289,12 +324,14 @@ class MetadataLog:
         """Make all records durable. May run in a worker thread."""
         self._log.flush()
 
-    def delete_files(self) -> None:
-        """Delete the files of removed segments. May run in a worker thread; call it after `move_start`,
-        `truncate` and `install`. Startup deletes remaining files.
+    def delete_files(self) -> Iterator[None]:
+        """Delete the files of removed segments, in steps: a job of the worker, after `move_start`, `truncate`
+        and `install`. Startup deletes remaining files.
         """
-        for _ in self._deletions.run(self._clock.monotonic_ms()):
-            pass
+        while True:
+            yield from self._deletions.run(self._clock.monotonic_ms())
+            if not self._deletions.has_more:
+                return
 
     def close(self) -> None:
         """Flush and close the log."""

@@ -30,7 +30,8 @@ from kafka_compat.quorum.snapshot_transfer import fetch_snapshot
 from kafka_compat.quorum.snapshots import Snapshots, SnapshotSettings
 from kafka_compat.quorum.statistics import QuorumStatistics
 from kafka_compat.quorum.status import NodeState, state_of
-from kafka_compat.storage.errors import StorageError
+from kafka_compat.storage.directories.disk import FULL
+from kafka_compat.storage.errors import DiskFull, StorageError
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -198,13 +199,15 @@ class QuorumNode:
     def _fail(self, error: Exception) -> None:
         if not self._stopped:
             self._stopped = True
+            is_full = isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in FULL)
             log.critical(
                 "Stopping node %d of the metadata quorum, because its log or its state in %s cannot be used: "
-                "%s. Check the disk",
+                "%s. %s",
                 self.node_id,
                 self.log.directory,
                 error,
-                exc_info=None if isinstance(error, OSError) else error,
+                "Free disk space, and start the node again" if is_full else "Check the disk",
+                exc_info=None if isinstance(error, (OSError, StorageError)) else error,
             )
             self._loop.call_soon(self.on_fatal)
 
@@ -245,11 +248,13 @@ class QuorumNode:
             self.peers.set_voters(self.machine.voters)
         elif isinstance(effect, effects.Truncate):
             self.log.truncate(effect.offset)
+            self._worker.submit(self.log.delete_files)
             self.peers.set_voters(self.machine.voters)
         elif isinstance(effect, effects.FetchSnapshot):
             self._fetch_snapshot(effect)
         else:
             self.log.install(effect.snapshot)
+            self._worker.submit(self.log.delete_files)
             self.peers.set_voters(self.machine.voters)
             self.records.restore(effect.snapshot)
 
@@ -315,7 +320,9 @@ class QuorumNode:
         if self._transfer is not None:
             self._transfer.cancel()
         log.info("Fetching snapshot %d-%d from node %d", *effect.snapshot, effect.leader_id)
-        fetching = fetch_snapshot(effect, self.local, self.peers, self.checkpoints, self.handle)
+        fetching = fetch_snapshot(
+            effect, self.local, self.peers, self.checkpoints, self._worker, self.handle, self._fail
+        )
         self._transfer = self._loop.create_task(fetching)
 
     # --- requests of other nodes

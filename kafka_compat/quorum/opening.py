@@ -74,6 +74,9 @@ def open_node(
         metadata_log.checkpoints,
         ThreadWorker(f"metadata log of node {config.node_id}", loop.call_soon_threadsafe),
         SnapshotSettings(
-            config.snapshot_max_new_record_bytes, config.snapshot_max_interval_ms, config.max_retention_bytes
+            config.snapshot_max_new_record_bytes,
+            config.snapshot_max_interval_ms,
+            config.max_retention_bytes,
+            config.max_retention_ms,
         ),
     )

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 Address = tuple[str, int]
 Sent = effects.SendVote | effects.SendBeginQuorumEpoch | effects.SendEndQuorumEpoch | effects.SendFetch
+_NAMED_MAX: Final = 100
+"""Number of leaders whose addresses are kept, because requests of strangers may name any number of them."""
 _REPEATED_LOG_S: Final = 10.0
 """Interval in seconds between two log lines about the same problem with a node."""
 
@@ -74,7 +76,10 @@ class Peers:
     def learn(self, node_id: int, address: Address) -> None:
         """Note a leader's address that a request or a response contains."""
         if node_id >= 0 and node_id != self._local.key.node_id:
+            self._named.pop(node_id, None)
             self._named[node_id] = address
+            if len(self._named) > _NAMED_MAX:
+                del self._named[next(iter(self._named))]
 
     def learn_endpoints(self, node_id: int, endpoints: requests.Endpoints) -> None:
         """Note the addresses that a leader's request contains."""

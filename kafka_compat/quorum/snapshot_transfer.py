@@ -1,4 +1,8 @@
-"""Transfer of a snapshot from the leader, part by part."""
+"""Transfer of a snapshot from the leader, part by part.
+
+A transfer that fails is repeated later, perhaps from another leader. A full disk is a failure of this kind,
+too, because space can be freed. Other errors of the disk are fatal.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,15 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.quorum import requests
 from kafka_compat.quorum.peer_connections import Lane, NotSupported
+from kafka_compat.quorum.worker_jobs import in_worker
+from kafka_compat.storage.directories.disk import FULL
+from kafka_compat.storage.errors import CorruptFile
 
 if TYPE_CHECKING:
     from kafka_compat.quorum.checkpoints import Checkpoints
     from kafka_compat.quorum.peers import Peers
     from kafka_compat.quorum.requests import Local
+    from kafka_compat.storage.directories.directory_worker import Worker
 
 log = logging.getLogger(__name__)
 
@@ -33,18 +41,26 @@ async def fetch_snapshot(
     local: Local,
     peers: Peers,
     checkpoints: Checkpoints,
+    worker: Worker,
     handle: Callable[[events.Event], None],
+    failed: Callable[[Exception], None],
 ) -> None:
-    """Fetch the snapshot of an effect, store it durably, and report its end with an event."""
+    """Fetch the snapshot of an effect, store it durably, and report its end with an event. `failed` is called
+    after an error of the disk.
+    """
     snapshot = sent.snapshot
     try:
-        await _fetch(sent, local, peers, checkpoints, handle)
-    except (_Ended, ConnectionError, MalformedRequest, NotSupported) as error:
+        await _fetch(sent, local, peers, checkpoints, worker, handle)
+        voters = checkpoints.voters(snapshot)
+    except (_Ended, ConnectionError, MalformedRequest, NotSupported, CorruptFile, OSError) as error:
+        if isinstance(error, OSError) and not isinstance(error, ConnectionError) and error.errno not in FULL:
+            failed(error)
+            return
         log.warning("Could not fetch snapshot %d-%d from node %d: %s", *snapshot, sent.leader_id, error)
         handle(events.SnapshotNotFetched(snapshot))
         return
     log.info("Fetched snapshot %d-%d from node %d", *snapshot, sent.leader_id)
-    handle(events.SnapshotFetched(snapshot, checkpoints.voters(snapshot)))
+    handle(events.SnapshotFetched(snapshot, voters))
 
 
 async def _fetch(
@@ -52,6 +68,7 @@ async def _fetch(
     local: Local,
     peers: Peers,
     checkpoints: Checkpoints,
+    worker: Worker,
     handle: Callable[[events.Event], None],
 ) -> None:
     position = 0
@@ -67,7 +84,7 @@ async def _fetch(
                 break
             if not part.unaligned_records:
                 raise _Ended(f"the leader sent no bytes at position {position} of {part.size}")
-        receiving.complete()
+        await in_worker(worker, receiving.complete)
 
 
 def _part(response: Any, snapshot: OffsetAndEpoch, position: int) -> Any:

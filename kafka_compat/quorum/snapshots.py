@@ -4,9 +4,10 @@ Rules
 1. A snapshot is taken when metadata.log.max.record.bytes.between.snapshots of records have been applied
    since the last one, or when the last one is older than metadata.log.max.snapshot.interval.ms and records
    followed.
-2. A snapshot is written in the background, part by part. It is durable before the machine learns of it.
-3. The log begins at the latest snapshot once records and snapshots exceed metadata.max.retention.bytes. Older
-   snapshots are then deleted.
+2. A snapshot is written in the background, part by part. It is durable before the machine learns of it. If
+   the disk is full, the next snapshot is tried after as many records as always.
+3. The log begins at the latest snapshot once it exceeds metadata.max.retention.bytes, or once its oldest
+   records are older than metadata.max.retention.ms. Older snapshots are then deleted.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.coordination.raft import events
+from kafka_compat.quorum.worker_jobs import in_worker
+from kafka_compat.storage.directories.disk import FULL
 
 if TYPE_CHECKING:
-    from kafka_compat.coordination.raft.values import VoterSet
+    from kafka_compat.coordination.raft.values import OffsetAndEpoch, VoterSet
     from kafka_compat.coordination.replicated_store.metadata_log import LogApplication
     from kafka_compat.quorum.checkpoints import Checkpoints
     from kafka_compat.quorum.committed_records import CommittedRecords
@@ -34,12 +37,13 @@ _TURN_S: Final = 0.004
 
 class SnapshotSettings(NamedTuple):
     """The settings of rules 1 and 3. `interval_ms` 0: the age of a snapshot does not matter. A negative
-    `retention_bytes` means no limit.
+    `retention_bytes` or `retention_ms` means no limit.
     """
 
     record_bytes: int
     interval_ms: int
     retention_bytes: int
+    retention_ms: int
 
 
 class Snapshots:
@@ -69,6 +73,7 @@ class Snapshots:
         self._record_bytes = settings.record_bytes
         self._interval_s = settings.interval_ms / 1000
         self._retention_bytes = settings.retention_bytes
+        self._retention_ms = settings.retention_ms
         self._loop = asyncio.get_running_loop()
         self._last_s = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
@@ -110,43 +115,39 @@ class Snapshots:
                         if self._loop.time() > turn_ends_s:
                             await asyncio.sleep(0)
                             turn_ends_s = self._loop.time() + _TURN_S
-                    await self._in_worker(writing.complete)
+                    await in_worker(self._worker, writing.complete)
             finally:
                 close = getattr(framed, "close", None)
                 if close is not None:
                     close()
             log.info("Took snapshot %d-%d of the metadata", *snapshot)
             self._handle(events.SnapshotTaken(snapshot))
-            await self._clean()
+            await self._clean(snapshot)
+        except OSError as error:
+            if error.errno in FULL:
+                log.warning(
+                    "Could not take a snapshot of the metadata in %s: %s. The log keeps all records until "
+                    "the next snapshot. Free disk space",
+                    self._log.directory,
+                    error,
+                )
+            else:
+                self._failed(error)
         except Exception as error:
             self._failed(error)
         finally:
             self._taking = None
 
-    async def _clean(self) -> None:
-        latest = self._checkpoints.latest
+    async def _clean(self, latest: OffsetAndEpoch) -> None:
         is_full = 0 <= self._retention_bytes < self._log.size_bytes
-        if is_full and latest is not None and latest.offset > self._log.start_offset:
+        is_old = 0 <= self._retention_ms < self._log.age_ms()
+        if (is_full or is_old) and latest.offset > self._log.start_offset:
             self._log.move_start(latest.offset)
             self._handle(events.LogStartMoved(latest.offset))
-            await self._in_worker(self._log.delete_files)
-        if latest is not None and self._log.start_offset in (0, latest.offset):
+            await in_worker(self._worker, self._log.delete_files)
+        if self._log.start_offset in (0, latest.offset):
             # The log does not begin at an older snapshot, so no follower needs one.
-            await self._in_worker(self._checkpoints.delete_old)
-
-    async def _in_worker(self, job: Callable[[], None]) -> None:
-        done: asyncio.Future[None] = self._loop.create_future()
-
-        def ended(error: Exception | None) -> None:
-            if done.done():
-                return
-            if error is None:
-                done.set_result(None)
-            else:
-                done.set_exception(error)
-
-        self._worker.submit(job, ended)
-        await done
+            await in_worker(self._worker, self._checkpoints.delete_old)
 
     async def close(self) -> None:
         """Take no more snapshots."""

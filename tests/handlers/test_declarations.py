@@ -9,7 +9,13 @@ import pytest
 
 from kafka_compat.api.handler import handler
 from kafka_compat.handlers.declared import TABLE, declarations, table
-from kafka_compat.handlers.served import CLUSTER_SERVED, SERVED, TELEMETRY_SERVED
+from kafka_compat.handlers.served import (
+    CLUSTER_SERVED,
+    CONTROLLER_SERVED,
+    QUORUM_SERVED,
+    SERVED,
+    TELEMETRY_SERVED,
+)
 from kafka_compat.protocol.messages import request_class, response_class
 from kafka_compat.protocol.schema import schema_of
 
@@ -20,14 +26,18 @@ def test_the_declaration_table_matches_the_handlers() -> None:
     assert {one.api_key: (one.low, one.high) for one in declarations()} == {
         **CLUSTER_SERVED,
         **TELEMETRY_SERVED,
+        **QUORUM_SERVED,
     }, remedy
     assert {
-        one.api_key: (one.low, one.high) for one in declarations() if not (one.cluster or one.telemetry)
+        one.api_key: (one.low, one.high)
+        for one in declarations()
+        if not (one.cluster or one.telemetry or one.quorum)
     } == SERVED
 
 
 def test_every_served_version_has_a_schema() -> None:
-    for key, (low, high) in {**CLUSTER_SERVED, **TELEMETRY_SERVED}.items():
+    served = (CLUSTER_SERVED, TELEMETRY_SERVED, QUORUM_SERVED, CONTROLLER_SERVED)
+    for key, (low, high) in (item for apis in served for item in apis.items()):
         for cls in (request_class(key), response_class(key)):
             known = schema_of(cls).versions
             assert low in known and high in known, f"{cls.__name__}: {known}"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from kafka_compat.coordination.raft.effects import AppendLeaderChange
 from kafka_compat.coordination.raft.values import OffsetAndEpoch, ReplicaKey
+from kafka_compat.coordination.replicated_store.record_frames import frame
 from kafka_compat.quorum.batches import read_fetched
 from kafka_compat.quorum.metadata_log import MetadataLog
-from kafka_compat.quorum.record_frames import frame
 from kafka_compat.storage.records.records import Record, build_batch
 from kafka_compat.testing.simulation.filesystem import SimulatedFilesystem
 from tests.storage.log_support import Clock
@@ -158,7 +158,8 @@ class Workload:
             self.log.move_start(latest.offset)
             self.after.start = latest
             self.after.batches = [batch for batch in self.after.batches if batch[0] >= latest.offset]
-            self.log.delete_files()
+            for _ in self.log.delete_files():
+                pass
             self.log.checkpoints.delete_old()
 
     def install(self) -> None:

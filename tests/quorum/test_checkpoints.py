@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from kafka_compat.coordination.raft.values import OffsetAndEpoch, ReplicaKey, Voter
+from kafka_compat.coordination.replicated_store.record_frames import frame
 from kafka_compat.quorum.checkpoints import Checkpoints, PositionOutOfRange, file_name, snapshot_of
-from kafka_compat.quorum.record_frames import frame
 from kafka_compat.storage.errors import CorruptFile
 
 SNAPSHOT = OffsetAndEpoch(1234, 5)

@@ -11,11 +11,11 @@ import pytest
 
 from kafka_compat.coordination.raft.effects import AppendLeaderChange, AppendVoters
 from kafka_compat.coordination.raft.values import OffsetAndEpoch, ReplicaKey, Voter
+from kafka_compat.coordination.replicated_store.record_frames import frame
 from kafka_compat.quorum.checkpoints import Checkpoints
 from kafka_compat.quorum.election_file import ElectionFile
 from kafka_compat.quorum.metadata_directory import OWN_LOG, check_directories
 from kafka_compat.quorum.metadata_log import MetadataLog
-from kafka_compat.quorum.record_frames import frame
 from kafka_compat.storage.errors import InconsistentMetaProperties
 from tests.storage.log_support import Clock
 from tests.support import campaign, java

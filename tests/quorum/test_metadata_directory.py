@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from kafka_compat.coordination.raft.values import OffsetAndEpoch, ReplicaKey, Voter
+from kafka_compat.coordination.replicated_store.record_frames import frame
 from kafka_compat.protocol.messages import quorum_records
 from kafka_compat.quorum.checkpoints import Checkpoints
 from kafka_compat.quorum.control_records import control_batch
@@ -21,7 +22,6 @@ from kafka_compat.quorum.metadata_directory import (
     write_properties,
 )
 from kafka_compat.quorum.metadata_log import MetadataLog
-from kafka_compat.quorum.record_frames import frame
 from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.directories.checkpoints import encode_topic_id
 from kafka_compat.storage.directories.log_dirs import LogDirs

@@ -10,8 +10,9 @@ import pytest
 
 from kafka_compat.coordination.raft.effects import AppendLeaderChange, AppendVoters
 from kafka_compat.coordination.raft.values import Batch, OffsetAndEpoch, ReplicaKey, Voter
+from kafka_compat.coordination.replicated_store.record_frames import frame
+from kafka_compat.quorum.checkpoints import BOOTSTRAP
 from kafka_compat.quorum.metadata_log import TOPIC_ID, MetadataLog
-from kafka_compat.quorum.record_frames import frame
 from kafka_compat.storage.errors import CorruptFile, CorruptRecord
 from kafka_compat.storage.records.records import Record, build_batch
 from kafka_compat.testing.simulation.filesystem import Crash, SimulatedFilesystem
@@ -163,7 +164,8 @@ def test_the_log_start_moves_to_a_snapshot_and_segments_below_are_deleted(tmp_pa
         writing.complete()
     log.move_start(7)
     log.flush()
-    log.delete_files()
+    for _ in log.delete_files():
+        pass
     assert log.start_offset == 7
     assert log.size_bytes < size_bytes / 2
     assert not list(Path(log.directory).glob("*.deleted"))
@@ -181,6 +183,74 @@ def test_a_log_whose_snapshot_is_missing_is_refused(tmp_path: Path) -> None:
     Path(log.checkpoints.path(OffsetAndEpoch(7, 1))).unlink()
     with pytest.raises(CorruptFile, match="begins at offset 7, but the snapshot"):
         reopened(log)
+
+
+def snapshot_at(log: MetadataLog, offset: int) -> Path:
+    """Take a snapshot with one record, and return its path."""
+    with log.checkpoints.write(OffsetAndEpoch(offset, 1)) as writing:
+        writing.add(frame(1000, 0, b"record"))
+        writing.complete()
+    return Path(log.checkpoints.path(OffsetAndEpoch(offset, 1)))
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("has_earlier", [False, True])
+def test_a_damaged_snapshot_is_not_used_if_the_log_contains_its_records(
+    log: MetadataLog, has_earlier: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    for offset in range(10):
+        log.append_records(offset, 1, [frame(1000, 0, b"x" * 100)])
+    earlier = OffsetAndEpoch(4, 1) if has_earlier else None
+    if has_earlier:
+        snapshot_at(log, 4)
+    path = snapshot_at(log, 8)
+    log.close()
+    damage(path)
+    opened = reopened(log)
+    found = opened.found()
+    assert (found.end_offset, found.snapshot, opened.checkpoints.latest) == (10, earlier, earlier)
+    assert Path(f"{path}.damaged").exists()
+    assert not path.exists()
+    assert "continues without the snapshot" in caplog.text
+    assert reopened(log).found() == found
+
+
+@pytest.mark.parametrize("case", ["the log ends before", "the log begins there", "the first voters"])
+def test_a_damaged_snapshot_that_is_needed_stops_the_node(log: MetadataLog, case: str) -> None:
+    if case == "the first voters":
+        with log.checkpoints.write(BOOTSTRAP, voters=VOTER_SET) as writing:
+            writing.complete()
+        path = Path(log.checkpoints.path(BOOTSTRAP))
+    else:
+        path = snapshot_at(log, 8)
+        if case == "the log begins there":
+            log.install(OffsetAndEpoch(8, 1))
+            log.append_records(8, 1, [frame(1000, 0, b"")])
+        else:
+            log.append_records(0, 1, [frame(1000, 0, b"")])
+    log.close()
+    damage(path)
+    with pytest.raises(CorruptFile, match="restore it from a backup"):
+        reopened(log)
+    assert path.exists()
+
+
+def test_the_age_of_the_log_is_that_of_its_oldest_records(tmp_path: Path) -> None:
+    clock = Clock()
+    log = MetadataLog.open(str(tmp_path), clock, segment_bytes=200)
+    assert log.age_ms() == 0
+    for offset in range(5):
+        log.append_records(offset, 1, [frame(1000, 0, b"x" * 100)])
+        clock.ms += 10
+    assert log.age_ms() == 50
+    log.checkpoints.write(OffsetAndEpoch(3, 1)).complete()
+    log.move_start(3)
+    assert log.age_ms() == 20
 
 
 def test_a_log_that_ends_before_its_snapshot_is_emptied(log: MetadataLog) -> None:

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from kafka_compat.broker import BrokerHooks
+from kafka_compat.broker.quorum_process import QuorumProcess
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.raft.events import Resigning
 from kafka_compat.errors import ErrorCode
 from tests.cluster.embedded import until
 from tests.quorum.cluster import CLUSTER_ID, QuorumBroker, QuorumCluster
+from tests.quorum.full_disk import FullDisk
 
 
 async def test_three_combined_nodes_replicate_a_topic_and_keep_it_across_a_restart_of_all(
@@ -103,3 +106,64 @@ async def test_a_node_that_cannot_save_its_vote_stops_and_another_one_leads(
     await until(lambda: other.machine.leader_id not in (-1, process.node.node_id), 30)
     assert "Check the disk" in caplog.text
     await cluster.stop()
+
+
+async def test_a_node_whose_disk_is_full_stops_and_continues_when_there_is_space(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = FullDisk()
+    cluster = QuorumCluster(tmp_path, count=0, controllers=1)
+    process = QuorumProcess(cluster.config(101), BrokerHooks(filesystem=disk))
+    stopped = asyncio.Event()
+    process.on_fatal = stopped.set
+    await process.start()
+    session = await process.connect()
+    await session.create("/kept", b"data")
+    disk.is_full = True
+    refused = asyncio.ensure_future(session.create("/refused", b"data"))
+    await asyncio.wait_for(stopped.wait(), 30)
+    assert "is full" in caplog.text
+    assert "Free disk space" in caplog.text
+    assert not refused.done()
+    await process.stop()
+    await asyncio.wait([refused])
+    assert refused.exception() is not None
+    disk.is_full = False
+    await process.start()
+    again = await process.connect()
+    assert (await again.get("/kept"))[0] == b"data"
+    assert await again.exists("/refused") is None
+    await process.stop()
+
+
+async def test_a_snapshot_that_does_not_fit_on_the_disk_is_taken_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = FullDisk()
+    cluster = QuorumCluster(
+        tmp_path,
+        count=0,
+        settings={"metadata.max.retention.bytes": "-1", "metadata.max.retention.ms": "0"},
+        controllers=1,
+    )
+    process = QuorumProcess(cluster.config(101), BrokerHooks(filesystem=disk))
+    await process.start()
+    node = process.node
+    session = await process.connect()
+    await session.create("/kept", b"data")
+    disk.is_full = True
+    node.snapshots.take()
+    await until(lambda: "Could not take a snapshot" in caplog.text)
+    disk.is_full = False
+    await session.create("/second", b"data")
+    assert node.checkpoints.latest is None
+    node.snapshots.take()
+    await until(lambda: node.log.start_offset > 0)  # metadata.max.retention.ms
+    assert node.checkpoints.latest is not None
+    assert node.log.start_offset == node.checkpoints.latest.offset
+    assert not any(name.endswith(".part") for name in disk.listdir(node.log.directory))
+    await process.stop()
+    await process.start()
+    again = await process.connect()
+    assert (await again.get("/kept"))[0] == (await again.get("/second"))[0] == b"data"
+    await process.stop()

@@ -66,7 +66,7 @@ class _Written:
             value = str(next(self._numbers)).encode()
             self._producer.produce(TOPIC, value, on_delivery=self._delivered)
             self._producer.poll(0)
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.005)  # The load must last as long as the faults, on a slow machine, too.
         await asyncio.to_thread(self._producer.flush, 60)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:

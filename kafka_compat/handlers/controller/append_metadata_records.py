@@ -1,8 +1,17 @@
 """AppendMetadataRecords (our own API key 10000): a node passes records of its store to this leader."""
 
+from collections.abc import Sequence
+
 from kafka_compat.api.handler import RequestContext, handler
+from kafka_compat.coordination.replicated_store.record_frames import unframe
+from kafka_compat.coordination.replicated_store.records import (
+    BATCH_BYTES_MAX,
+    RECORD_BYTES_MAX,
+    BadRecord,
+    decode_change,
+)
 from kafka_compat.deferred import Deferred
-from kafka_compat.errors import ErrorCode
+from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.handlers.controller.checks import leader_address, node_of, require_same_cluster
 from kafka_compat.protocol.messages.append_metadata_records import (
@@ -17,6 +26,9 @@ def append_metadata_records(ctx: RequestContext, request: AppendMetadataRecordsR
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     node = node_of(ctx)
     require_same_cluster(node, request.cluster_id)
+    # Copy the records, because the request's bytes are reused after the handler returns.
+    values = [bytes(record) for record in request.records]
+    _check(values)
     deferred = Deferred()
 
     def done(is_appended: bool) -> None:
@@ -31,6 +43,16 @@ def append_metadata_records(ctx: RequestContext, request: AppendMetadataRecordsR
             response.leader_host, response.leader_port = address
         deferred.complete(response)
 
-    # Copy the records, because the request's bytes are reused after the handler returns.
-    node.append_for([bytes(record) for record in request.records], request.leader_epoch, done)
+    node.append_for(values, request.leader_epoch, done)
     return deferred
+
+
+def _check(values: Sequence[bytes]) -> None:
+    """Raise KafkaError if a record cannot be applied: it would stop the stores of all nodes."""
+    if sum(map(len, values)) > BATCH_BYTES_MAX or max(map(len, values), default=0) > RECORD_BYTES_MAX:
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+    try:
+        for value in values:
+            decode_change(unframe(0, value))
+    except BadRecord as error:
+        raise KafkaError(ErrorCode.INVALID_RECORD, str(error)) from None

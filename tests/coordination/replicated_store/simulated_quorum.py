@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from uuid import UUID
 
-from kafka_compat.coordination.replicated_store import records
 from kafka_compat.coordination.replicated_store.metadata_log import (
     AppliedRecord,
     LogApplication,
     LogNode,
     Reach,
 )
+from kafka_compat.coordination.replicated_store.record_frames import unframe
 from kafka_compat.coordination.replicated_store.store import ReplicatedStore
 from kafka_compat.coordination.store.tree import ImageClosed
 
@@ -80,7 +80,7 @@ class SimulatedNode(LogNode):
             log, committed = self.quorum.log, self.quorum.committed
             end = min(committed, self.applied + self.chance.randint(1, 20))
             found = [
-                records.unframed(offset, value)
+                unframe(offset, value)
                 for offset in range(self.applied, end)
                 if (value := log[offset]) is not None
             ]
@@ -109,7 +109,7 @@ class SimulatedNode(LogNode):
 
     def _saved(self, offset: int, saved: Sequence[bytes]) -> Iterator[AppliedRecord]:
         for value in saved:
-            yield records.unframed(offset, value)
+            yield unframe(offset, value)
 
 
 class SimulatedQuorum:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from kafka_compat.coordination.replicated_store import records
 from kafka_compat.coordination.replicated_store.metadata_log import LogApplication, LogNode, Reach
+from kafka_compat.coordination.replicated_store.record_frames import unframe
 from kafka_compat.coordination.replicated_store.store import ReplicatedStore
 
 
@@ -42,7 +42,7 @@ class SingleNode(LogNode):
         """Append and apply records."""
         applied = []
         for record in framed:
-            applied.append(records.unframed(len(self.log), record))
+            applied.append(unframe(len(self.log), record))
             self.log.append(record)
         for _ in self.application.apply(applied):
             pass

@@ -13,6 +13,7 @@ import pytest
 
 from kafka_compat.coordination.replicated_store import outbox, records, session, store
 from kafka_compat.coordination.replicated_store.metadata_log import AppliedRecord
+from kafka_compat.coordination.replicated_store.record_frames import unframe
 from kafka_compat.coordination.replicated_store.records import CloseSession, OpenSession, TransactionTooLarge
 from kafka_compat.coordination.replicated_store.store import SessionRefused, StoreStopped
 from kafka_compat.coordination.store import metadata_store as stores
@@ -26,12 +27,12 @@ TIMEOUT_MS = 1000
 
 def calls_of(appends: Sequence[Sequence[bytes]]) -> list[list[int]]:
     """Return the numbers of the calls in each append."""
-    decoded = [[records.decode_change(records.unframed(0, item)) for item in append] for append in appends]
+    decoded = [[records.decode_change(unframe(0, item)) for item in append] for append in appends]
     return [[item.call for item in append if isinstance(item, records.Transaction)] for append in decoded]
 
 
 def saved(node: SingleNode) -> tuple[int, list[AppliedRecord]]:
-    return len(node.log), [records.unframed(0, value) for value in node.store.snapshot()]
+    return len(node.log), [unframe(0, value) for value in node.store.snapshot()]
 
 
 def restore(node: SingleNode, snapshot: tuple[int, list[AppliedRecord]]) -> None:
@@ -307,7 +308,7 @@ async def test_calls_whose_session_ended_before_a_snapshot_have_an_unknown_outco
 async def test_many_records_are_applied_in_steps() -> None:
     node = SingleNode()
     framed = [OpenSession(f"{number}", 2, "d", "i", 1).framed() for number in range(1, 1001)]
-    found = [records.unframed(number, value) for number, value in enumerate(framed, 1)]
+    found = [unframe(number, value) for number, value in enumerate(framed, 1)]
     assert sum(1 for _ in node.store.apply(found)) == 9
     assert len(node.store.machine.sessions) == 1000
 

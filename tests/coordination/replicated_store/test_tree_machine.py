@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kafka_compat.coordination.replicated_store import records, tree_machine
 from kafka_compat.coordination.replicated_store.metadata_log import AppliedRecord
+from kafka_compat.coordination.replicated_store.record_frames import unframe
 from kafka_compat.coordination.replicated_store.records import (
     BadRecord,
     CloseSession,
@@ -29,7 +30,7 @@ class Log:
 
     def add(self, change: OpenSession | CloseSession | Transaction) -> Applied:
         self.values.append(change.framed())
-        return self.machine.apply(records.unframed(len(self.values) - 1, self.values[-1]))
+        return self.machine.apply(unframe(len(self.values) - 1, self.values[-1]))
 
     def open(self, token: str, node_id: int = 1, incarnation: str = "first", directory: str = "d") -> int:
         opened = self.add(OpenSession(token, node_id, directory, incarnation, 1000)).opened
@@ -45,7 +46,7 @@ class Log:
 
 def restored(offset: int, saved: list[bytes]) -> TreeMachine:
     machine = TreeMachine()
-    for _ in machine.restore(offset, [records.unframed(0, value) for value in saved]):
+    for _ in machine.restore(offset, [unframe(0, value) for value in saved]):
         pass
     return machine
 
@@ -195,13 +196,13 @@ def test_unknown_and_malformed_records_are_reported_without_an_effect(record: Ap
 @pytest.mark.parametrize("value", [b"", b"\x02\x01\x00", b"\x01\xff\xff\xff\xff\xff", b"\x01\x80"])
 def test_malformed_frames_are_rejected(value: bytes) -> None:
     with pytest.raises(BadRecord):
-        records.unframed(0, value)
+        unframe(0, value)
 
 
 def test_the_frame_is_that_of_kafka() -> None:
     framed = CloseSession(5, "expired").framed()
     assert framed == b'\x01\xe9\x07\x00[5,"expired",null]'
-    assert records.unframed(8, framed) == AppliedRecord(8, 1001, 0, b'[5,"expired",null]')
+    assert unframe(8, framed) == AppliedRecord(8, 1001, 0, b'[5,"expired",null]')
 
 
 PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(lambda names: "/" + "/".join(names))
@@ -261,6 +262,6 @@ def test_the_machine_agrees_with_a_model_and_with_a_machine_restored_midway(
     if snapshot:
         copy = restored(split, snapshot)
         for offset in range(split, len(log.values)):
-            copy.apply(records.unframed(offset, log.values[offset]))
+            copy.apply(unframe(offset, log.values[offset]))
         assert copy.digest() == log.machine.digest()
     assert log.restored().digest() == log.machine.digest()

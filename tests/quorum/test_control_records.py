@@ -1,4 +1,4 @@
-"""Frames of metadata records, and control records."""
+"""Control records of the metadata log."""
 
 from __future__ import annotations
 
@@ -15,30 +15,9 @@ from kafka_compat.quorum.control_records import (
     voters_in,
     voters_record,
 )
-from kafka_compat.quorum.record_frames import frame, unframe
-from kafka_compat.storage.errors import CorruptRecord, InvalidRecord
+from kafka_compat.storage.errors import CorruptRecord
 from kafka_compat.storage.records.batch import read_header
 from kafka_compat.storage.records.records import Record, build_batch, iter_records
-
-
-@pytest.mark.parametrize("record_type", [0, 1, 127, 128, 1000, 2**31 - 1])
-@pytest.mark.parametrize("version", [0, 1, 300])
-def test_a_frame_is_split_into_its_parts(record_type: int, version: int) -> None:
-    assert unframe(frame(record_type, version, b"payload")) == (record_type, version, b"payload")
-
-
-def test_frames_have_kafkas_layout() -> None:
-    # As Kafka writes a NoOp record: frame version 1, type 20, version 0, no tagged fields.
-    assert frame(20, 0, b"\0") == b"\x01\x14\x00\x00"
-    assert frame(1000, 0, b"")[:3] == b"\x01\xe8\x07"
-
-
-@pytest.mark.parametrize(
-    "value", [b"", b"\x01", b"\x01\x80", b"\x02\x00\x00", b"\x01\xff\xff\xff\xff\xff\x01"]
-)
-def test_invalid_frames_are_rejected(value: bytes) -> None:
-    with pytest.raises(InvalidRecord):
-        unframe(value)
 
 
 def test_leader_changes_have_the_version_that_kafka_writes() -> None:
