@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import campaign, kafka_jars
 from tests.testing.left_over import folders
 
 PROJECT = Path(__file__).parents[2]
@@ -22,6 +23,7 @@ def programs(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
+JUNIT = ("org.junit.platform", "junit-platform-console-standalone", "1.11.4")
 PYTHON = programs("python")
 
 
@@ -53,6 +55,25 @@ def test_the_node_program_on_the_page_runs(tmp_path: Path) -> None:
     (program,) = programs("js")
     said = run("node", "-e", program, folder=tmp_path)
     assert re.match(r"bootstrap.servers: 127\.0\.0\.1:\d+\nfaults: 6\nahead by 604800000 ms\n$", said)
+    assert not folders()
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not campaign.enabled(), reason="in campaigns")
+def test_the_junit_test_on_the_page_passes(tmp_path: Path) -> None:
+    (program,) = (text for text in programs("java") if "class LostResponseTest" in text)
+    (tmp_path / "LostResponseTest.java").write_text(program)
+    junit = kafka_jars.cache_directory() / "junit"
+    jar = junit / f"{JUNIT[1]}-{JUNIT[2]}.jar"
+    if not jar.is_file():
+        copied = ["dependency:copy", f"-Dartifact={':'.join(JUNIT)}", f"-DoutputDirectory={junit}"]
+        run("mvn", "--quiet", "--batch-mode", *copied, folder=tmp_path)
+    class_path = os.pathsep.join([str(jar), kafka_jars.class_path("3.9.1"), "."])
+    run("javac", "-cp", class_path, "LostResponseTest.java", folder=tmp_path)
+    launcher = "org.junit.platform.console.ConsoleLauncher"
+    selected = ["execute", "--select-class", "LostResponseTest"]
+    said = run("java", "-cp", class_path, launcher, *selected, folder=tmp_path)
+    assert "1 tests successful" in said, said
     assert not folders()
 
 
