@@ -34,6 +34,8 @@ _PENDING = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_COORDINATOR,
+    # The share coordinator may learn of a new topic later than the controller.
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
 SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "3",
