@@ -195,7 +195,14 @@ class HttpServices:
             from kafka_compat.metrics.dialects import DIALECTS
 
             routes = ControllerHealth(process, DIALECTS[self._dialect]).routes()
-            self._tasks.append(asyncio.ensure_future(self._listener.serve(routes, {})))
+            # Every absent path gets this advice, most of all /ui and /control/.
+            absent = {"/": "This node is only a controller: use the HTTP listener of a broker"}
+            self._tasks.append(asyncio.ensure_future(self._listener.serve(routes, absent)))
+        if self._exporter is not None:
+            log.warning(
+                "Ignored kafka.compat.otlp.endpoint, because controllers do not push metrics: read /metrics "
+                "on their HTTP listener (kafka.compat.http.listener)"
+            )
 
     async def close(self) -> None:
         """Stop serving and pushing."""

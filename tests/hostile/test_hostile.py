@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
-from tests.hostile.attacks import Attack
+from tests.conformance.wire import Plain
+from tests.hostile.attacks import Attack, fresh
 from tests.hostile.client import ask, request
 from tests.hostile.consumer_groups import (
     CONSUMER_GROUPS,
@@ -25,6 +26,7 @@ from tests.hostile.consumer_groups import (
     topics_for,
 )
 from tests.hostile.floods import FLOODS
+from tests.hostile.quorum import QUORUM, quorum_of_one
 from tests.hostile.share_groups import SETTINGS as SHARE_SETTINGS
 from tests.hostile.share_groups import SHARE_GROUPS
 from tests.hostile.singles import SINGLES
@@ -141,6 +143,30 @@ def test_other_clients_are_served_during_an_attack_on_groups(
     _check(attack, broker, stall_ms, allowed_ms)
 
 
+@pytest.fixture(scope="module")
+def voter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCompatBroker, int]]:
+    """A broker that is the only voter of a quorum, and the port of its controller listener."""
+    server, port = quorum_of_one(tmp_path_factory.mktemp("voter"))
+    server.start()
+    yield server, port
+    assert "Stopped the metadata store" not in server.log.read_text(errors="replace")
+    server.stop()
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("attack", QUORUM, ids=lambda attack: attack.name)
+def test_clients_are_served_during_an_attack_on_a_controller_listener(
+    attack: Attack, voter: tuple[KafkaCompatBroker, int]
+) -> None:
+    server, port = voter
+    allowed_ms = STALL_MS_MAX[attack.is_flood] if campaign.enabled() else EVERYDAY_STALL_MS_MAX
+    stall_ms = min(_stalls(attack, server, allowed_ms, port))
+    _check(attack, server, stall_ms, allowed_ms)
+    # The node still leads, and commits changes.
+    topic: Plain = {"name": fresh("created"), "num_partitions": 1, "replication_factor": 1}
+    ask(server.port, request(ApiKey.CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 30_000}))
+
+
 @pytest.mark.timeout(600)
 def test_memory_of_members_that_have_left_is_used_again(tmp_path: Path) -> None:
     """The members of one new group after another join and leave. Only the empty groups remain."""
@@ -192,18 +218,20 @@ def test_exhausted_descriptors_affect_only_new_connections(name: str, tmp_path: 
     assert broker.stop() == 0
 
 
-def _stalls(attack: Attack, server: Server, enough_ms: float) -> Iterator[float]:
-    """Yield the longest stall of each try, until one is below `enough_ms`."""
+def _stalls(attack: Attack, server: Server, enough_ms: float, port: int | None = None) -> Iterator[float]:
+    """Yield the longest stall of each try, until one is below `enough_ms`. The attack is on `port` (default:
+    the port of the server).
+    """
     for _ in range(TRIES):
-        stall_ms = _stall(attack, server)
+        stall_ms = _stall(attack, server, port)
         yield stall_ms
         if stall_ms <= enough_ms:
             return
 
 
-def _stall(attack: Attack, server: Server) -> float:
+def _stall(attack: Attack, server: Server, port: int | None = None) -> float:
     """Return the longest time that a bystander waited during the attack."""
-    strike = attack.prepare(server.port)
+    strike = attack.prepare(port or server.port)
     failures: list[BaseException] = []
 
     def run() -> None:

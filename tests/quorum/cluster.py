@@ -25,6 +25,12 @@ FAST = {
     "broker.session.timeout.ms": "2000",
 }
 """Timeouts for tests on a busy machine, shorter than the defaults."""
+PATIENT = {
+    "controller.quorum.election.timeout.ms": "1000",
+    "controller.quorum.fetch.timeout.ms": "10000",
+    "broker.session.timeout.ms": "18000",
+}
+"""Timeouts with which the leader stays, also on a busy machine."""
 
 
 class QuorumBroker(EmbeddedBroker):

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
 from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.coordination.nodes import znodes
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.vote import PartitionData, TopicData, VoteRequest
 from kafka_compat.security.broker_security import NONE, BrokerSecurity, SaslLogin
-from kafka_compat.security.sasl.client import PlainClient
+from kafka_compat.security.sasl.client import PlainClient, ScramClient
 from tests.cluster.embedded import until
-from tests.quorum.cluster import CLUSTER_ID, QuorumCluster
+from tests.handlers.controller.requests import RAFT_APIS, client_of, strange_requests
+from tests.quorum.cluster import CLUSTER_ID, PATIENT, QuorumCluster
 from tests.support.certificates import authority
 from tests.support.secure_zookeeper import pem_store
+from tests.support.secured import BROKER, CLIENT, MECHANISM, PASSWORDS, Secured, first_nodes
 
 _PLAIN = {
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
@@ -28,6 +33,10 @@ _PLAIN = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:node;User:ANONYMOUS",
 }
+
+
+def _scram(user: str, password: str) -> BrokerSecurity:
+    return BrokerSecurity(login=SaslLogin(MECHANISM, lambda _: ScramClient(MECHANISM, user, password)))
 
 
 def _plain(user: str, password: str) -> BrokerSecurity:
@@ -53,8 +62,8 @@ async def _vote(cluster: QuorumCluster, security: BrokerSecurity, epoch: int) ->
     return ErrorCode(response.error_code)
 
 
-async def test_only_super_users_may_vote_on_a_listener_with_passwords(tmp_path: Path) -> None:
-    cluster = QuorumCluster(tmp_path, settings=_PLAIN)
+async def test_only_super_users_may_use_a_listener_with_passwords(tmp_path: Path) -> None:
+    cluster = QuorumCluster(tmp_path, settings={**PATIENT, **_PLAIN})
     await cluster.start()
     await until(lambda: all(len(broker.metadata.brokers) == 3 for broker in cluster.brokers.values()))
     node = cluster.nodes[cluster.leader_id]
@@ -66,8 +75,109 @@ async def test_only_super_users_may_vote_on_a_listener_with_passwords(tmp_path: 
     assert await _vote(cluster, _plain("eve", "other"), epoch + 10) == (
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     )
+    await _check_rejections(cluster.controller_ports[node.node_id], epoch)
     assert node.machine.epoch == epoch
     assert await cluster.create_topic("orders") == ErrorCode.NONE
+    await cluster.stop()
+
+
+async def _check_rejections(port: int, epoch: int) -> None:
+    """Check that clients without a login or without permissions can neither read nor change anything."""
+    permitted = (ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER)
+    eve = client_of(port, _plain("eve", "other"))
+    for api_key in RAFT_APIS:
+        ((version, request),) = strange_requests(api_key, CLUSTER_ID, epoch, 0, 1)
+        if api_key is not ApiKey.API_VERSIONS:
+            stranger = client_of(port)
+            with pytest.raises(ConnectionError):
+                await stranger.send(api_key, version, request)
+            await stranger.close()
+        if api_key not in permitted:
+            response = await eve.send(api_key, version, request)
+            assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED, (api_key, response)
+    await eve.close()
+
+
+async def _is_rejected(cluster: QuorumCluster, security: BrokerSecurity) -> bool:
+    """Return whether the leader rejects a login, or a vote in an epoch of the past."""
+    try:
+        return await _vote(cluster, security, 0) != ErrorCode.NONE
+    except ConnectionError:
+        return True
+
+
+class SecuredQuorum(QuorumCluster):
+    """Two brokers that log in to each other with SCRAM, whose users are in the store, and three controllers
+    with a password of their own. ACLs are in the store, too.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, count=2, settings=PATIENT, controllers=3)
+        self.security = self._security = Secured(directory / "security")
+
+    def node_settings(self, node_id: int) -> dict[str, str]:
+        base = super().node_settings(node_id)
+        secured = self.security.settings("")
+        del secured["listeners"]
+        if node_id in self.controller_ports:
+            del secured["security.inter.broker.protocol"]
+        return {
+            **base,
+            **secured,
+            **_PLAIN,
+            "listeners": base["listeners"].replace("PLAINTEXT://", "SASL_SSL://"),
+            "listener.security.protocol.map": "SASL_SSL:SASL_SSL,CONTROLLER:SASL_PLAINTEXT",
+            "authorizer.class.name": secured["authorizer.class.name"],
+            # The brokers' user may not act on the controllers' listener: only ACLs in the store allow it.
+            "super.users": "User:node" if node_id in self.controller_ports else "User:node;User:broker",
+            "listener.name.controller.sasl.enabled.mechanisms": f"PLAIN,{MECHANISM}",
+        }
+
+    async def start(self) -> None:
+        """Start the controllers, add the first users and ACLs, and start the brokers."""
+        controllers = await asyncio.gather(*map(self.start_controller, self.controller_ports))
+        session = await self.controllers[101].connect()
+        await session.ensure_all(znodes.PERSISTENT_PATHS)
+        for path, data in first_nodes().items():
+            await session.put(path, data)
+        acl = {
+            "principal": f"User:{CLIENT}",
+            "permissionType": "Allow",
+            "operation": "All",
+            "host": "*",
+        }
+        data = json.dumps({"version": 1, "acls": [acl]}).encode()
+        await session.put("/kafka-acl/Cluster/kafka-cluster", data)
+        await session.close()
+        for process in controllers:
+            process.follow_security()
+        await asyncio.gather(*map(self.start_broker, range(1, self.count + 1)))
+
+
+async def test_brokers_with_users_in_the_store_replicate_beside_controllers_with_passwords(
+    tmp_path: Path,
+) -> None:
+    cluster = SecuredQuorum(tmp_path)
+    await cluster.start()
+    await until(lambda: all(len(broker.metadata.brokers) == 2 for broker in cluster.brokers.values()))
+    with cluster.security.clients():
+        assert await cluster.create_topic("orders", replicas=2) == ErrorCode.NONE
+        await until(lambda: cluster.leader("orders") > 0 and cluster.isr("orders") == {1, 2})
+        assert await cluster.produce(cluster.leader("orders"), "orders", b"one") == ErrorCode.NONE
+    node = cluster.nodes[cluster.leader_id]
+    epoch = node.machine.epoch
+    # Users of the store log in to controllers, too, and the ACLs in the store decide what they may do.
+    allowed = _scram(CLIENT, PASSWORDS[CLIENT])
+    for _ in range(200):
+        if not await _is_rejected(cluster, allowed):
+            break
+        await asyncio.sleep(0.1)  # The controllers read the users in the background.
+    denied = _scram(BROKER, PASSWORDS[BROKER])
+    assert await _vote(cluster, denied, epoch + 10) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    with pytest.raises(ConnectionError):
+        await _vote(cluster, _scram(CLIENT, "wrong"), epoch + 10)
+    assert await _vote(cluster, allowed, epoch - 1) == ErrorCode.NONE
+    assert node.machine.epoch == epoch
     await cluster.stop()
 
 

@@ -16,14 +16,7 @@ from kafka_compat.status.observer import Observer
 from kafka_compat.status.snapshot import Snapshot
 from kafka_compat.tools import registry
 from tests.cluster.embedded import until
-from tests.quorum.cluster import CLUSTER_ID, QuorumCluster
-
-PATIENT = {
-    "controller.quorum.election.timeout.ms": "1000",
-    "controller.quorum.fetch.timeout.ms": "10000",
-    "broker.session.timeout.ms": "18000",
-}
-"""Timeouts with which the leader stays, also on a busy machine."""
+from tests.quorum.cluster import CLUSTER_ID, PATIENT, QuorumCluster
 
 
 @pytest.fixture
