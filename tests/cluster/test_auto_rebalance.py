@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kafka_compat.errors import ErrorCode
 from tests.cluster.embedded import EmbeddedCluster, until
+from tests.quorum.kinds import EACH_KIND
 
 INTERVAL = "leader.imbalance.check.interval.seconds"
 ALL = {1, 2, 3}
 
 
+@EACH_KIND
 @pytest.mark.parametrize("enabled", ["true", "false"])
 async def test_leadership_returns_to_preferred_replicas_only_if_enabled(
-    tmp_path: Path, enabled: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kind: Callable[..., EmbeddedCluster], enabled: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kafka_compat.cluster.controller_term.FIRST_REBALANCE_S", 0.5)
-    cluster = EmbeddedCluster(tmp_path, settings={INTERVAL: "1", "auto.leader.rebalance.enable": enabled})
+    cluster = kind(tmp_path, settings={INTERVAL: "1", "auto.leader.rebalance.enable": enabled})
     await cluster.start()
     try:
         preferred = min(cluster.brokers.keys() - {cluster.controller.broker_id})

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from kafka_compat.errors import ErrorCode
 from tests.cluster.embedded import EmbeddedCluster, until
+from tests.quorum.kinds import EACH_KIND
 
 BACKOFF = "controlled.shutdown.retry.backoff.ms"
 RETRIES = "controlled.shutdown.max.retries"
 
 
-async def test_the_request_is_sent_to_the_next_controller_if_the_controller_is_lost(tmp_path: Path) -> None:
-    cluster = EmbeddedCluster(tmp_path, settings={BACKOFF: "50", RETRIES: "100"})
+@EACH_KIND
+async def test_the_request_is_sent_to_the_next_controller_if_the_controller_is_lost(
+    tmp_path: Path, kind: Callable[..., EmbeddedCluster]
+) -> None:
+    cluster = kind(tmp_path, settings={BACKOFF: "50", RETRIES: "100"})
     await cluster.start()
     try:
         controller = cluster.controller.broker_id
@@ -27,8 +32,11 @@ async def test_the_request_is_sent_to_the_next_controller_if_the_controller_is_l
         await cluster.stop()
 
 
-async def test_controlled_shutdown_gives_up_after_its_retries(tmp_path: Path) -> None:
-    cluster = EmbeddedCluster(tmp_path, settings={BACKOFF: "200", RETRIES: "4"})
+@EACH_KIND
+async def test_controlled_shutdown_gives_up_after_its_retries(
+    tmp_path: Path, kind: Callable[..., EmbeddedCluster]
+) -> None:
+    cluster = kind(tmp_path, settings={BACKOFF: "200", RETRIES: "4"})
     await cluster.start()
     try:
         assert await cluster.create_topic("t", replicas=2) == ErrorCode.NONE

@@ -10,15 +10,16 @@ import pytest
 
 from kafka_compat.errors import ErrorCode
 from tests.cluster.embedded import EmbeddedCluster, until
+from tests.quorum.kinds import KINDS
 from tests.support.campaign import rounds
 
 EXPIRIES = rounds(everyday=3, campaign=30)
 ALL = {1, 2, 3}
 
 
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
-    cluster = EmbeddedCluster(tmp_path)
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    cluster: EmbeddedCluster = request.param(tmp_path)
     await cluster.start()
     yield cluster
     await cluster.stop()

@@ -22,15 +22,16 @@ from kafka_compat.protocol.messages.incremental_alter_configs import (
 )
 from kafka_compat.storage.directories.log_dirs import LoadReport
 from tests.cluster.embedded import EmbeddedBroker, EmbeddedCluster, until
+from tests.quorum.kinds import KINDS
 
 TOPIC, BROKER, GROUP = 2, 4, 32
 SET, DELETE = 0, 1
 Get = Callable[[str, Watch | None], Awaitable[tuple[bytes | None, Stat]]]
 
 
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
-    cluster = EmbeddedCluster(tmp_path)
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    cluster: EmbeddedCluster = request.param(tmp_path)
     await cluster.start()
     yield cluster
     await cluster.stop()

@@ -30,16 +30,12 @@ from kafka_compat.protocol.messages.find_coordinator import FindCoordinatorReque
 from kafka_compat.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafka_compat.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.cluster.embedded import SETTLE_S, EmbeddedCluster, until, until_missing
-from tests.quorum.cluster import QuorumCluster
-from tests.support import campaign
+from tests.quorum.kinds import KINDS
 
 ALL = {1, 2, 3}
 
 
-_KINDS = [EmbeddedCluster, QuorumCluster] if campaign.enabled() else [EmbeddedCluster]
-
-
-@pytest.fixture(params=_KINDS, ids=lambda kind: kind.__name__)
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
 async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
     cluster: EmbeddedCluster = request.param(tmp_path)
     await cluster.start()

@@ -17,11 +17,12 @@ from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
 from kafka_compat.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.cluster.embedded import EmbeddedCluster, until
+from tests.quorum.kinds import KINDS
 
 
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
-    cluster = EmbeddedCluster(tmp_path)
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    cluster: EmbeddedCluster = request.param(tmp_path)
     yield cluster
     await cluster.stop()
 

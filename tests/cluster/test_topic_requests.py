@@ -21,11 +21,12 @@ from kafka_compat.protocol.messages.create_topics import (
 )
 from kafka_compat.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.cluster.embedded import EmbeddedCluster, until
+from tests.quorum.kinds import KINDS
 
 
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
-    cluster = EmbeddedCluster(tmp_path)
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    cluster: EmbeddedCluster = request.param(tmp_path)
     await cluster.start()
     yield cluster
     await cluster.stop()

@@ -14,11 +14,12 @@ from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.store.metadata_store import ConnectionLost, Stat, Watch
 from kafka_compat.errors import ErrorCode
 from tests.cluster.embedded import EmbeddedCluster, until
+from tests.quorum.kinds import KINDS
 
 
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
-    cluster = EmbeddedCluster(tmp_path)
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    cluster: EmbeddedCluster = request.param(tmp_path)
     await cluster.start()
     yield cluster
     await cluster.stop()

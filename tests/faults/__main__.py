@@ -1,6 +1,4 @@
-"""`python -m tests.faults [--genuine] [--secured] [--quorum KIND] [--faults N] ...`: runs a schedule of faults and prints its
-table.
-"""
+"""Runs a schedule of faults and prints its table: `python -m tests.faults [--quorum KIND] [--faults N]`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three brokers of a cluster with a metadata quorum, as processes: combined nodes, or with separate voters."""
+"""Three brokers of a cluster with a metadata quorum, as processes. The voters may be separate processes."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from kafka_compat.broker import BrokerHooks
 from kafka_compat.broker.quorum_process import QuorumProcess
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.raft.events import Resigning
+from kafka_compat.coordination.store.metadata_store import SessionState
 from kafka_compat.errors import ErrorCode
 from tests.cluster.embedded import until
 from tests.quorum.cluster import CLUSTER_ID, QuorumBroker, QuorumCluster
@@ -167,3 +168,31 @@ async def test_a_snapshot_that_does_not_fit_on_the_disk_is_taken_later(
     again = await process.connect()
     assert (await again.get("/kept"))[0] == (await again.get("/second"))[0] == b"data"
     await process.stop()
+
+
+async def test_the_sessions_of_a_leader_whose_process_ended_end_before_their_timeout(tmp_path: Path) -> None:
+    cluster = QuorumCluster(tmp_path, count=1, controllers=3, settings={"broker.session.timeout.ms": "60000"})
+    await asyncio.gather(*map(cluster.start_controller, cluster.controller_ports))
+    await until(lambda: cluster.leader_id > 0)
+    sessions = {node_id: await process.connect() for node_id, process in cluster.controllers.items()}
+    ended = sessions.pop(cluster.leader_id).session_id
+    # The process closes no session. Nothing listens at its address any more.
+    await cluster.stop_controller(cluster.leader_id)
+    (other, *_) = cluster.controllers.values()
+    await until(lambda: ended not in other.store.machine.sessions, 20)
+    assert all(session.state is SessionState.CONNECTED for session in sessions.values())
+    await cluster.stop()
+
+
+async def test_the_sessions_of_an_observer_whose_process_ended_end_before_their_timeout(
+    tmp_path: Path,
+) -> None:
+    cluster = QuorumCluster(tmp_path, count=1, controllers=1, settings={"broker.session.timeout.ms": "60000"})
+    controller = await cluster.start_controller(101)
+    observer = QuorumProcess(cluster.config(1))
+    await observer.start()
+    ended = (await observer.connect()).session_id
+    assert ended in controller.store.machine.sessions
+    await observer.stop()
+    await until(lambda: ended not in controller.store.machine.sessions, 20)
+    await cluster.stop()
