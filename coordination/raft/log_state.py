@@ -68,10 +68,6 @@ class LogState:
         """The offset of the last set of voters; -1 if there is none."""
         return self.voter_sets[-1][0] if self.voter_sets else -1
 
-    @property
-    def is_flushing(self) -> bool:
-        return self._flushing_end is not None
-
     # --- changes
 
     def append(self, batch: Batch) -> None:

@@ -81,10 +81,7 @@ class TreeMachine:
         self.end_offset = 0
         """The offset after the last record that was applied."""
         self._by_token: dict[str, SessionEntry] = {}
-
-    def session_with_token(self, token: str) -> SessionEntry | None:
-        """Return the session that the record with this token opened, unless it has ended."""
-        return self._by_token.get(token)
+        """Maps the token of each session's OpenSession record to the session."""
 
     def apply(self, record: AppliedRecord) -> Applied:
         """Apply a record. Raises BadRecord, without an effect, if it is unknown."""

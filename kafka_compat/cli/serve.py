@@ -257,8 +257,15 @@ def _warn(config: BrokerConfig) -> None:
         names = ", ".join(map(config.unknown_with_guess, config.unknown))
         log.warning("Ignored unknown settings: %s", names)
     if config.ignored_kraft:
-        why = "zookeeper.connect is set" if config.str("zookeeper.connect") else "process.roles is not set"
-        log.warning("Ignored settings of a quorum, because %s: %s", why, ", ".join(config.ignored_kraft))
+        has_zookeeper = bool(config.str("zookeeper.connect"))
+        log.warning(
+            "Ignored settings of a quorum, because %s: %s. %s",
+            "zookeeper.connect is set" if has_zookeeper else "process.roles is not set",
+            ", ".join(config.ignored_kraft),
+            "Remove zookeeper.connect for a cluster without ZooKeeper, and otherwise these settings"
+            if has_zookeeper
+            else "Remove them, or set process.roles",
+        )
     without_effect = config.without_effect
     if without_effect:
         log.warning("Ignored settings that have no effect in this version: %s", ", ".join(without_effect))

@@ -101,11 +101,6 @@ class QuorumConfig(NamedTuple):
         is_own = len(self.bootstrap_servers) == 1 and address[1] in (each.port for each in self.listeners)
         return address if is_own and is_loopback(address[0]) else None
 
-    @property
-    def is_alone(self) -> bool:
-        """Whether the settings name no other controller than this node."""
-        return self.sole_address is not None
-
 
 def is_loopback(host: str) -> bool:
     """Return whether a host of the settings is one of the loopback interface."""

@@ -11,6 +11,7 @@ from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordination.raft.values import QuorumDescription, ReplicaDescription
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import require_cluster
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.messages.describe_quorum import (
@@ -22,9 +23,9 @@ from kafka_compat.protocol.messages.describe_quorum import (
     ResponsePartitionData,
     ResponseTopicData,
 )
+from kafka_compat.quorum.metadata_partition import PARTITION, TOPIC
 from kafka_compat.quorum.node import QuorumNode
 from kafka_compat.quorum.peer_connections import Lane, NotSupported
-from kafka_compat.quorum.requests import PARTITION, TOPIC
 from kafka_compat.security.authorizer import Operation
 
 _UNKNOWN: Final = -1
@@ -38,22 +39,12 @@ def describe_quorum(
     node = ctx.services.quorum
     if node is None:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    if not _names_only_metadata(request):
+        return ctx.services.long_work.run(_unknown(request))
     found = node.machine.describe(node.now_ms())
     if found is None and not ctx.services.is_controller:
         return response_of_leader(ctx, ApiKey.DESCRIBE_QUORUM, request)
-    topics = []
-    for topic in request.topics:
-        partitions = [
-            _described(ctx, node, found)
-            if (topic.topic_name, each.partition_index) == (TOPIC, PARTITION)
-            else ResponsePartitionData(
-                partition_index=each.partition_index,
-                error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                error_message=None,
-            )
-            for each in topic.partitions
-        ]
-        topics.append(ResponseTopicData(topic_name=topic.topic_name, partitions=partitions))
+    topics = [ResponseTopicData(topic_name=TOPIC, partitions=[_described(ctx, node, found)])]
     nodes = [
         Node(
             node_id=node_id,
@@ -64,6 +55,32 @@ def describe_quorum(
         for node_id, voter in sorted(node.machine.voters.items())
     ]
     return DescribeQuorumResponse(error_message=None, topics=topics, nodes=nodes)
+
+
+def _names_only_metadata(request: DescribeQuorumRequest) -> bool:
+    topics = request.topics
+    if len(topics) != 1 or topics[0].topic_name != TOPIC:
+        return False
+    return [each.partition_index for each in topics[0].partitions[:2]] == [PARTITION]
+
+
+def _unknown(request: DescribeQuorumRequest) -> Steps[DescribeQuorumResponse]:
+    """As in Kafka, all partitions are unknown if the request names another one than that of the metadata."""
+    topics = []
+    for topic in request.topics:
+        partitions: list[ResponsePartitionData] = []
+        for some in batched(topic.partitions):
+            partitions += [
+                ResponsePartitionData(
+                    partition_index=each.partition_index,
+                    error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    error_message=None,
+                )
+                for each in some
+            ]
+            yield None
+        topics.append(ResponseTopicData(topic_name=topic.topic_name, partitions=partitions))
+    return DescribeQuorumResponse(error_message=None, topics=topics)
 
 
 def _described(

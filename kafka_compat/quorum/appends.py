@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from kafka_compat.quorum.peers import Peers
 
 BATCH_BYTES_MAX: Final = 1024 * 1024
-"""Maximum size in bytes of the records that are gathered in one batch."""
+"""Maximum size in bytes of the records that are gathered in one batch. The records of one call may be larger
+(coordination.replicated_store.records.BATCH_BYTES_MAX).
+"""
 ANY_EPOCH: Final = -1
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
-from uuid import UUID
 
 from kafka_compat.coordination.raft.values import OffsetAndEpoch, VoterSet
 from kafka_compat.protocol.messages.quorum_records import KRaftVersionRecord
@@ -30,6 +29,7 @@ from kafka_compat.quorum.control_records import (
     voters_record,
 )
 from kafka_compat.quorum.metadata_directory import claim_metadata_log
+from kafka_compat.quorum.metadata_partition import PARTITION, TOPIC, TOPIC_ID
 from kafka_compat.storage.config import DAY_MS, LogConfig
 from kafka_compat.storage.directories.deletions import Deletions
 from kafka_compat.storage.directories.directory_names import METADATA_LOG
@@ -52,9 +52,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-TOPIC: Final = "__cluster_metadata"
-TOPIC_ID: Final = UUID(int=1)
-_READ_BYTES: Final = 1024 * 1024
 _NO_LIMIT: Final = -1
 
 
@@ -108,7 +105,7 @@ class MetadataLog:
         deletions = Deletions(files)
         loader = LogLoader(files, OpenSegments(), deletions, clock)
         disk = Disk(log_directory)
-        key = (TOPIC, 0)
+        key = (TOPIC, PARTITION)
         claim_metadata_log(log_directory, files)
         checkpoints = Checkpoints(directory, clock.now_ms, files)
         # All batches are read, so the epochs are those of the batches. After a crash, the file may contain

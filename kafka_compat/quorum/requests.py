@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
-from uuid import UUID
 
 from kafka_compat.coordination.raft import effects, events
 from kafka_compat.coordination.raft.events import RaftError
@@ -19,10 +18,7 @@ from kafka_compat.protocol.messages import end_quorum_epoch as end
 from kafka_compat.protocol.messages import fetch, fetch_snapshot, vote
 from kafka_compat.protocol.messages.add_raft_voter import Listener
 from kafka_compat.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
-
-TOPIC: Final = "__cluster_metadata"
-TOPIC_ID: Final = UUID(int=1)
-PARTITION: Final = 0
+from kafka_compat.quorum.metadata_partition import PARTITION, TOPIC, TOPIC_ID
 
 VERSIONS: Final = {
     ApiKey.FETCH: (17, 18),

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.coordination.raft import events
+from kafka_compat.quorum.committed_records import TURN_S
 from kafka_compat.quorum.worker_jobs import in_worker
 from kafka_compat.storage.directories.disk import FULL
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _CHECK_S_MAX: Final = 60.0
-_TURN_S: Final = 0.004
 
 
 class SnapshotSettings(NamedTuple):
@@ -109,12 +109,12 @@ class Snapshots:
                 with self._checkpoints.write(
                     snapshot, voters=self._voters_before(snapshot.offset)
                 ) as writing:
-                    turn_ends_s = self._loop.time() + _TURN_S
+                    turn_ends_s = self._loop.time() + TURN_S
                     for record in framed:
                         writing.add(record)
                         if self._loop.time() > turn_ends_s:
                             await asyncio.sleep(0)
-                            turn_ends_s = self._loop.time() + _TURN_S
+                            turn_ends_s = self._loop.time() + TURN_S
                     await in_worker(self._worker, writing.complete)
             finally:
                 close = getattr(framed, "close", None)

@@ -45,7 +45,7 @@ def test_a_node_of_a_quorum_has_listeners_for_clients_and_controllers() -> None:
     assert config.unknown == ()
     assert config.cluster_id == "4L6g3nShT-eMCtK--X86sw"
     assert config.quorum is not None
-    assert config.quorum.is_alone
+    assert config.quorum.sole_address is not None
     assert [(each.name, each.port) for each in config.quorum.listeners] == [("CONTROLLER", 9094)]
 
 
@@ -54,7 +54,7 @@ def test_a_node_with_roles_alone_advertises_localhost_and_is_the_only_voter() ->
     assert config.advertised_listeners == {"PLAINTEXT": ("localhost", 9092)}
     assert bound(config) == {"PLAINTEXT": 9092}
     assert config.quorum is not None
-    assert config.quorum.is_alone
+    assert config.quorum.sole_address is not None
 
 
 def test_a_node_that_is_only_a_controller_has_no_listeners_for_clients() -> None:

@@ -46,7 +46,7 @@ def test_a_combined_node_has_the_listeners_of_both_roles() -> None:
     assert found.metadata_log_dir == "/tmp/kafka-logs"
     assert config.ignored_kraft == ()
     assert config.without_effect == []
-    assert not found.is_alone
+    assert found.sole_address is None
 
 
 def test_a_controller_has_no_listeners_for_clients() -> None:
@@ -55,7 +55,7 @@ def test_a_controller_has_no_listeners_for_clients() -> None:
     assert config.listeners == ()
     assert config.quorum.roles == ("controller",)
     assert config.quorum.metadata_log_dir == "/data/metadata"
-    assert config.quorum.is_alone
+    assert config.quorum.sole_address is not None
 
 
 def test_a_broker_connects_to_the_first_controller_listener() -> None:
@@ -70,16 +70,16 @@ def test_a_broker_connects_to_the_first_controller_listener() -> None:
     assert found.listeners == ()
     assert (found.listener_name, found.security_protocol) == ("SECURE", "SASL_SSL")
     assert found.sasl_mechanism == "SCRAM-SHA-512"
-    assert not found.is_alone
+    assert found.sole_address is None
 
 
 def test_a_quorum_with_dynamic_voters_is_found_through_bootstrap_servers() -> None:
     found = BrokerConfig(STOCK_FILES["4.4"]).quorum
     assert found is not None
     assert not found.is_static
-    assert found.is_alone
-    assert not found._replace(bootstrap_servers=(("kafka-1", 9093),)).is_alone
-    assert not found._replace(bootstrap_servers=(("localhost", 19093),)).is_alone
+    assert found.sole_address is not None
+    assert found._replace(bootstrap_servers=(("kafka-1", 9093),)).sole_address is None
+    assert found._replace(bootstrap_servers=(("localhost", 19093),)).sole_address is None
     assert found.bootstrap_servers == (("localhost", 9093),)
     assert found.advertised == {"CONTROLLER": ("localhost", 9093)}
 
@@ -98,7 +98,7 @@ def test_a_container_with_both_roles_and_nothing_else_is_a_quorum_of_one() -> No
     assert config.quorum is not None
     assert config.quorum.voters == {1: ("localhost", 9093)}
     assert config.quorum.listeners == (Listener("CONTROLLER", "", 9093, "PLAINTEXT"),)
-    assert config.quorum.is_alone
+    assert config.quorum.sole_address is not None
 
 
 def test_the_controller_listener_of_a_container_has_its_voters_port() -> None:

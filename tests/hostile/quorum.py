@@ -9,7 +9,7 @@ from uuid import UUID
 from kafka_compat.coordination.replicated_store.record_frames import frame
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.quorum.metadata_directory import OWN_LOG
-from kafka_compat.quorum.requests import TOPIC, TOPIC_ID
+from kafka_compat.quorum.metadata_partition import TOPIC, TOPIC_ID
 from kafka_compat.storage.directories.directory_names import METADATA_LOG
 from tests.conformance.wire import Plain
 from tests.hostile.attacks import MANY, Attack, Strike, names, single

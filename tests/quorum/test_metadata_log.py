@@ -12,7 +12,8 @@ from kafka_compat.coordination.raft.effects import AppendLeaderChange, AppendVot
 from kafka_compat.coordination.raft.values import Batch, OffsetAndEpoch, ReplicaKey, Voter
 from kafka_compat.coordination.replicated_store.record_frames import frame
 from kafka_compat.quorum.checkpoints import BOOTSTRAP
-from kafka_compat.quorum.metadata_log import TOPIC_ID, MetadataLog
+from kafka_compat.quorum.metadata_log import MetadataLog
+from kafka_compat.quorum.metadata_partition import TOPIC_ID
 from kafka_compat.storage.errors import CorruptFile, CorruptRecord
 from kafka_compat.storage.records.records import Record, build_batch
 from kafka_compat.testing.simulation.filesystem import Crash, SimulatedFilesystem

@@ -6,8 +6,8 @@ from typing import Any
 from kafka_compat.api.handler import RequestContext
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.messages.vote import NodeEndpoint
+from kafka_compat.quorum.metadata_partition import PARTITION, TOPIC
 from kafka_compat.quorum.node import QuorumNode
-from kafka_compat.quorum.requests import PARTITION, TOPIC
 
 
 def node_of(ctx: RequestContext) -> QuorumNode:

@@ -14,7 +14,8 @@ from kafka_compat.handlers.controller.checks import (
 )
 from kafka_compat.protocol.messages.begin_quorum_epoch import ResponsePartitionData, ResponseTopicData
 from kafka_compat.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from kafka_compat.quorum.requests import PARTITION, TOPIC, error_code
+from kafka_compat.quorum.metadata_partition import PARTITION, TOPIC
+from kafka_compat.quorum.requests import error_code
 from kafka_compat.security.authorizer import Operation
 
 _FIRST_VERSION_WITH_CANDIDATES = 1

@@ -25,8 +25,9 @@ from kafka_compat.protocol.messages.fetch import (
     PartitionData,
     SnapshotId,
 )
+from kafka_compat.quorum.metadata_partition import PARTITION, TOPIC_ID
 from kafka_compat.quorum.node import QuorumNode
-from kafka_compat.quorum.requests import PARTITION, TOPIC_ID, error_code
+from kafka_compat.quorum.requests import error_code
 from kafka_compat.security.authorizer import Operation
 
 _BYTES_MAX: Final = 8 * 1024 * 1024

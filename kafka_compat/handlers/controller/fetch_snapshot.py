@@ -18,7 +18,8 @@ from kafka_compat.protocol.messages.fetch_snapshot import (
     ResponseTopicSnapshot,
 )
 from kafka_compat.quorum.checkpoints import PositionOutOfRange
-from kafka_compat.quorum.requests import PARTITION, TOPIC, error_code
+from kafka_compat.quorum.metadata_partition import PARTITION, TOPIC
+from kafka_compat.quorum.requests import error_code
 from kafka_compat.security.authorizer import Operation
 
 _BYTES_MAX: Final = 8 * 1024 * 1024

@@ -18,7 +18,8 @@ from kafka_compat.protocol.messages.vote import (
     VoteRequest,
     VoteResponse,
 )
-from kafka_compat.quorum.requests import PARTITION, TOPIC, error_code
+from kafka_compat.quorum.metadata_partition import PARTITION, TOPIC
+from kafka_compat.quorum.requests import error_code
 from kafka_compat.security.authorizer import Operation
 
 

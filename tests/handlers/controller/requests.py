@@ -12,7 +12,7 @@ from kafka_compat.handlers.served import CONTROLLER_SERVED
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages import request_class
 from kafka_compat.protocol.schema import Message, fields_of
-from kafka_compat.quorum.requests import TOPIC, TOPIC_ID
+from kafka_compat.quorum.metadata_partition import TOPIC, TOPIC_ID
 from kafka_compat.security.broker_security import NONE, BrokerSecurity
 from tests.protocol.random_messages import RandomMessages
 
