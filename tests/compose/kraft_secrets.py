@@ -1,4 +1,4 @@
-"""The files in /etc/kafka/secrets that compose files name: key stores, passwords, and the users of a JAAS file."""
+"""The files in /etc/kafka/secrets that compose files name: key stores, passwords, and a JAAS file."""
 
 from __future__ import annotations
 

@@ -34,9 +34,7 @@ def _quorum_entries(file: ComposeFile, environment: dict[str, str], name: str) -
 
 
 @pytest.fixture(params=FILES, ids=[each.name for each in FILES])
-def file(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> ComposeFile:
+def file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ComposeFile:
     """Each compose file, with its secrets in a directory of the test."""
     chosen: ComposeFile = request.param
     secrets = tmp_path / "secrets"
@@ -47,7 +45,9 @@ def file(
     return chosen
 
 
-def test_each_service_has_the_roles_voters_and_listeners_of_the_file(file: ComposeFile, tmp_path: Path) -> None:
+def test_each_service_has_the_roles_voters_and_listeners_of_its_file(
+    file: ComposeFile, tmp_path: Path
+) -> None:
     ids = set()
     for service, environment in file.services.items():
         given = dict(environment)
