@@ -256,7 +256,7 @@ class QuorumProcess:
             return ""
         host, port = addresses[0]
         return (
-            f". If the node at {host}:{port} has process.roles=broker,controller, it runs standalone, because "
+            f". If the node at {host}:{port} has both process.roles, it runs standalone, because "
             f"{host} is an address of the loopback interface: name it {socket.gethostname()}:{port} on all "
             "nodes, and give it empty log.dirs"
         )

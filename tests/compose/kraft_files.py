@@ -2,7 +2,11 @@
 
 from typing import Final
 
-from tests.compose import kraft_apache, kraft_bitnami, kraft_confluent
+from tests.compose import kraft_apache, kraft_bitnami, kraft_confluent, kraft_testcontainers
 from tests.compose.kraft_file import ComposeFile
 
 FILES: Final[tuple[ComposeFile, ...]] = (*kraft_apache.FILES, *kraft_confluent.FILES, *kraft_bitnami.FILES)
+"""Published compose files."""
+
+CLUSTERS: Final[tuple[ComposeFile, ...]] = (*FILES, *kraft_testcontainers.FILES)
+"""Also what Testcontainers starts."""

@@ -12,7 +12,7 @@ from kafka_compat.config.load import load, with_secrets
 from kafka_compat.quorum.alone import is_standalone
 from tests.compose import kraft_secrets
 from tests.compose.kraft_file import ComposeFile, roles_of
-from tests.compose.kraft_files import FILES
+from tests.compose.kraft_files import CLUSTERS, FILES
 from tests.support.servers import PROJECT
 
 OWN = PROJECT / "image" / "root" / "etc" / "kafka-compat" / "server.properties"
@@ -33,7 +33,7 @@ def _quorum_entries(file: ComposeFile, environment: dict[str, str], name: str) -
     return environment.get(f"KAFKA_CFG_{name}", environment.get(f"KAFKA_{name}", ""))
 
 
-@pytest.fixture(params=FILES, ids=[each.name for each in FILES])
+@pytest.fixture(params=CLUSTERS, ids=[each.name for each in CLUSTERS])
 def file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ComposeFile:
     """Each compose file, with its secrets in a directory of the test."""
     chosen: ComposeFile = request.param
@@ -82,7 +82,7 @@ def test_no_node_runs_without_the_quorum(file: ComposeFile, tmp_path: Path) -> N
 def test_unknown_settings_are_only_those_of_other_programs(file: ComposeFile, tmp_path: Path) -> None:
     for service in file.services:
         config = _configured(file, service, tmp_path)
-        foreign = ("rest.", "security.protocol")
+        foreign = ("rest.", "security.protocol", "confluent.")
         assert [name for name in config.unknown if not name.startswith(foreign)] == []
 
 
