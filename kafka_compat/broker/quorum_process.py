@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Final
 from kafka_compat.broker.controller_listener import ControllerListener
 from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.clock import SystemClock
-from kafka_compat.coordination.raft.values import NO_NODE
+from kafka_compat.config.quorum import is_loopback
+from kafka_compat.coordination.raft.values import NO_NODE, ReplicaKey, Voter
 from kafka_compat.coordination.replicated_store.store import ReplicatedStore
 from kafka_compat.errors import StartupError, StoppedWaiting
 from kafka_compat.lazy import Lazy
 from kafka_compat.network.server import EVERY_INTERFACE
 from kafka_compat.quorum import metadata_directory
+from kafka_compat.quorum.alone import is_first_voter
 from kafka_compat.quorum.opening import open_node
 from kafka_compat.quorum.peers import Peers
 from kafka_compat.security.broker_security import NONE
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from kafka_compat.config.quorum import QuorumConfig
     from kafka_compat.coordination.replicated_store.metadata_log import LogApplication
     from kafka_compat.coordination.store.metadata_store import MetadataStore
+    from kafka_compat.quorum.metadata_directory import NodeDirectories
     from kafka_compat.quorum.node import QuorumNode
     from kafka_compat.quorum.requests import Endpoints
     from kafka_compat.security.authorizer import Authorizer
@@ -126,6 +129,8 @@ class QuorumProcess:
                 files,
             )
             cluster_id = found.cluster_id or implied_cluster_id(quorum)
+            if directory in found.unformatted and is_first_voter(quorum):
+                found = self._begin_log(found, cluster_id)
             ids = metadata_directory.prepare(found, quorum.node_id, cluster_id, files)
             return open_node(
                 quorum,
@@ -141,6 +146,20 @@ class QuorumProcess:
         except OSError as error:
             reason = why_unusable(directory, error)
             raise StartupError(f"cannot use {directory} for the metadata log: {reason}") from error
+
+    def _begin_log(self, found: NodeDirectories, cluster_id: str) -> NodeDirectories:
+        """Format the directory of the metadata log with this node as the only voter."""
+        quorum, files, directory = self._quorum, self._filesystem, self._quorum.metadata_log_dir
+        key = ReplicaKey(quorum.node_id, metadata_directory.new_directory_id())
+        voters = {quorum.node_id: Voter(key, self._endpoints())}
+        metadata_directory.write_bootstrap(directory, voters, self._clock.now_ms(), files)
+        properties = metadata_directory.write_properties(
+            directory, quorum.node_id, cluster_id, key.directory_id, files
+        )
+        return found._replace(
+            properties={**found.properties, directory: properties},
+            unformatted=[each for each in found.unformatted if each != directory],
+        )
 
     def _lock(self) -> None:
         """Lock the directory of the metadata log, unless it is one of the broker's log directories."""
@@ -223,11 +242,24 @@ class QuorumProcess:
             voters = ", ".join(map(str, sorted(machine.voters))) or "unknown"
             log.warning(
                 "Waiting for a leader of the metadata quorum: a majority of the voters (%s) must run and "
-                "reach each other. Check controller.quorum.voters, and the other nodes' logs",
+                "reach each other. Check controller.quorum.voters, and the other nodes' logs%s",
                 voters,
+                self._advice(),
             )
         else:
             log.warning("Waiting for a session from node %d, the leader of the quorum", machine.leader_id)
+
+    def _advice(self) -> str:
+        """Return what to do if the only voter may run standalone, or an empty string."""
+        addresses = [*self._quorum.voters.values()] or [*self._quorum.bootstrap_servers]
+        if self._quorum.is_controller or len(addresses) != 1 or not is_loopback(addresses[0][0]):
+            return ""
+        host, port = addresses[0]
+        return (
+            f". If the node at {host}:{port} has both process.roles, it runs standalone, because "
+            f"{host} is an address of the loopback interface: name it {socket.gethostname()}:{port} on all "
+            "nodes, and give it empty log.dirs"
+        )
 
     def has_leader(self) -> bool:
         """Return whether this node knows a leader of the quorum."""

@@ -236,7 +236,8 @@ class _Link(asyncio.BufferedProtocol):
         self._buffer = memoryview(bytearray(_READ_BYTES))
         self._room: memoryview | None = None
         self._waiting: deque[_Request] = deque()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._timer_at_s = 0.0
         self._transport: asyncio.Transport | None = None
         self._dropped = False
         self._held: list[tuple[bytes, _Request]] | None = None
@@ -256,7 +257,7 @@ class _Link(asyncio.BufferedProtocol):
             self._held.append((frame, request))
             return
         self._waiting.append(request)
-        if self._timer is None or self._timer.when() > request.deadline_s:
+        if self._timer is None or self._timer_at_s > request.deadline_s:
             self._watch(request.deadline_s)
         assert self._transport is not None
         self._transport.write(frame)
@@ -328,6 +329,8 @@ class _Link(asyncio.BufferedProtocol):
     def _watch(self, deadline_s: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        # uvloop's handle of a time that has passed does not know the time.
+        self._timer_at_s = deadline_s
         self._timer = self.loop.call_at(deadline_s, self._look_at_clock)
 
     def _look_at_clock(self) -> None:

@@ -28,6 +28,7 @@ from kafka_compat.config.listeners import (
     check_bound,
     parse_listeners,
     parse_protocol_map,
+    with_host_name,
 )
 from kafka_compat.config.own_settings import default_log_dir
 from kafka_compat.config.quorum import (
@@ -200,7 +201,8 @@ class BrokerConfig(TypedValues):
     @cached_property
     def _advertised(self) -> tuple[Listener, ...]:
         text = self.str("advertised.listeners") or ""
-        return parse_listeners("advertised.listeners", text, self._protocols)
+        found = parse_listeners("advertised.listeners", text, self._protocols)
+        return with_host_name(found) if wants_quorum(self.static) else found
 
     @cached_property
     def authorizer(self) -> AuthorizerSettings | None:

@@ -15,6 +15,8 @@ _NOT_SETTINGS = (
     r"|(KRAFT_)?CLUSTER_ID|(CFG_)?ENABLE_KRAFT)"
 )
 _UNDERSCORES = r"_{1,3}"
+_CONTINUATION = r"\\\r?\n[ \t\f]*"
+"""A line end that a backslash precedes joins two lines, because the images write a properties file."""
 _MEANING = {"_": ".", "__": "_", "___": "-"}
 
 
@@ -38,7 +40,9 @@ def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
                 and not re.fullmatch(_NOT_SETTINGS, variable)
             ):
                 name = variable[len(prefix) :].lower()
-                settings[re.sub(_UNDERSCORES, lambda match: _MEANING[match[0]], name)] = value
+                settings[re.sub(_UNDERSCORES, lambda match: _MEANING[match[0]], name)] = (
+                    re.sub(_CONTINUATION, "", value) if "\n" in value else value
+                )
     return settings
 
 

@@ -59,6 +59,18 @@ def parse_listeners(setting: str, text: str, protocols: dict[str, str]) -> tuple
     return tuple(listeners)
 
 
+def with_host_name(advertised: tuple[Listener, ...]) -> tuple[Listener, ...]:
+    """Return the listeners with this machine's host name in place of an empty host, as Kafka advertises them
+    in KRaft mode.
+    """
+    if all(listener.host for listener in advertised):
+        return advertised
+    import socket  # Imported here, because few brokers need it for their settings.
+
+    own = socket.gethostname()
+    return tuple(each if each.host else each._replace(host=own) for each in advertised)
+
+
 def check_bound(listeners: Iterable[Listener], text: str) -> None:
     """Raise ConfigError unless a broker can bind all of these listeners."""
     names: set[str] = set()

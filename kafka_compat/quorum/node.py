@@ -106,7 +106,8 @@ class QuorumNode:
         self._loop = asyncio.get_running_loop()
         self._events: deque[events.Event] = deque()
         self._handling = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._timer_at_ms = 0
         self._ids = count(1)
         self._asked: dict[Hashable, tuple[Deferred, Callable[[Any], Any]]] = {}
         self._transfer: asyncio.Task[None] | None = None
@@ -177,9 +178,11 @@ class QuorumNode:
         if deadline_ms is None or self._stopped:
             return
         if self._timer is not None:
-            if self._timer.when() <= deadline_ms / 1000:
+            if self._timer_at_ms <= deadline_ms:
                 return  # The timer fires first, and is set again then.
             self._timer.cancel()
+        # uvloop's handle of a time that has passed does not know the time.
+        self._timer_at_ms = deadline_ms
         self._timer = self._loop.call_at(deadline_ms / 1000, self._time_passed)
 
     def _time_passed(self) -> None:
@@ -190,6 +193,7 @@ class QuorumNode:
         # The loop's clock may be a fraction of a millisecond before the deadline.
         if self.now_ms() + 1 >= deadline_ms:
             if self.now_ms() < deadline_ms:
+                self._timer_at_ms = deadline_ms
                 self._timer = self._loop.call_later(0.001, self._time_passed)
                 return
             self.handle(events.TimePassed())

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.config import BrokerConfig, ConfigFileError, load
+from kafka_compat.config.environment import settings_from_environment
 from kafka_compat.config.load import with_secrets
 
 OWN = Path(__file__).parents[2] / "image" / "root" / "etc" / "kafka-compat" / "server.properties"
@@ -199,3 +200,10 @@ def test_stores_and_their_passwords_are_read_from_the_secrets_directory(tmp_path
 def test_a_missing_secret_is_reported_by_name() -> None:
     with pytest.raises(ConfigFileError, match=r"environment: cannot read /etc/kafka/secrets/nobody: No such"):
         configured(KAFKA_SSL_KEY_CREDENTIALS="nobody")
+
+
+def test_a_value_of_several_lines_is_joined_as_in_a_properties_file() -> None:
+    given = 'PlainLoginModule required \\\nuser_alice="a b" \\\n  user_bob="c";\n'
+    found = settings_from_environment({"KAFKA_LISTENER_NAME_EXTERNAL_PLAIN_SASL_JAAS_CONFIG": given})
+    joined = 'PlainLoginModule required user_alice="a b" user_bob="c";\n'
+    assert found["listener.name.external.plain.sasl.jaas.config"] == joined

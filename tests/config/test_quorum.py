@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from kafka_compat.config import BrokerConfig, ConfigError, ConfigFileError, load
@@ -145,3 +147,8 @@ def test_kafka_accepts_and_rejects_the_same_settings(version: str) -> None:
             assert said == expected, case.name
         else:
             assert (said is None) == (expected is None), (case.name, said)
+
+
+def test_an_empty_advertised_host_is_the_host_name_of_the_machine() -> None:
+    config = quorum(COMBINED, advertised_listeners="PLAINTEXT://:9092")
+    assert config.advertised_listeners == {"PLAINTEXT": (socket.gethostname(), 9092)}

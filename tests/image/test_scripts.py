@@ -25,6 +25,7 @@ echo "called: $*"
 echo "log.dirs=${KAFKA_LOG_DIRS-}"
 echo "zookeeper.connect=${KAFKA_ZOOKEEPER_CONNECT-}"
 echo "advertised=${KAFKA_ADVERTISED_LISTENERS-}"
+echo "cluster.id=${CLUSTER_ID-}"
 [ "$1" = serve ] && [ -n "${WAITS-}" ] || exit 0
 trap 'echo "stopped in order"; exit 0' TERM
 echo serves
@@ -238,6 +239,38 @@ def test_only_the_settings_of_a_quorum_node_are_formatted(root: Root) -> None:
     assert called(root.run(*arguments, str(node))) == f"storage {' '.join(arguments[1:])} {node}"
 
 
+def test_the_cluster_id_of_a_format_command_is_used_unless_the_environment_has_one(root: Root) -> None:
+    folder = f"{root.folder}/etc/confluent/docker"
+    script = (
+        "echo 'kafka-storage format -g -t MkU3OEVBNTcwNTJENDM2Qk -c /etc/kafka/kafka.properties' "
+        f">> {folder}/configure; {folder}/run"
+    )
+    assert "cluster.id=MkU3OEVBNTcwNTJENDM2Qk\n" in root.container("sh", "-c", script)
+    assert "cluster.id=own\n" in root.container(CLUSTER_ID="own")
+    (root.folder / "data").mkdir()
+    (root.folder / "data" / "meta.properties").touch()
+    assert "cluster.id=\n" in root.container(KAFKA_LOG_DIRS=f"{root.folder}/data")
+
+
+def test_other_storage_commands_are_those_of_kafka_compat(root: Root) -> None:
+    assert called(root.run("kafka-storage", "version-mapping")) == "storage version-mapping"
+
+
+def test_the_metadata_shell_lists_the_brokers_that_the_broker_for_brokers_names(root: Root) -> None:
+    stub = root.folder / "opt" / "kafka" / "bin" / "kafka-broker-api-versions"
+    stub.write_text(
+        '#!/bin/sh\necho asked $* >&2\nfor id in 2 1 10; do echo "h:1 (id: $id rack: null) -> ("; done\n'
+    )
+    told = root.run(
+        *("kafka-metadata-shell", "--snapshot", "/nowhere.log", "ls", "/brokers"),
+        KAFKA_LISTENERS="PLAINTEXT://:9092,BROKER://:9093",
+        KAFKA_LISTENER_SECURITY_PROTOCOL_MAP="PLAINTEXT:PLAINTEXT,BROKER:PLAINTEXT",
+        KAFKA_INTER_BROKER_LISTENER_NAME="BROKER",
+    )
+    assert told == "asked --bootstrap-server 127.0.0.1:9093\n1\n2\n10\n"
+    assert "only 'ls /brokers'" in root.run("kafka-metadata-shell", "ls", "/topics")
+
+
 def test_generated_cluster_ids_have_kafkas_format(root: Root) -> None:
     found = {root.run("kafka-storage", "random-uuid").strip() for _ in range(20)}
     assert len(found) == 20
@@ -249,6 +282,6 @@ def test_each_command_is_available_under_all_its_names(root: Root) -> None:
     folder = root.folder / "opt" / "kafka" / "bin"
     for tool in TOOLS.keys() - {"storage"}:
         assert f"main('{tool}')" in (folder / f"kafka-{tool}.sh").read_text()
-    for name in (*(f"kafka-{tool}" for tool in TOOLS), "kafka-storage", "kafka-server-start", "cub"):
+    for name in (*(f"kafka-{tool}" for tool in TOOLS), "kafka-metadata-shell", "kafka-server-start", "cub"):
         assert os.access(folder / name, os.X_OK)
         assert (root.folder / "usr" / "bin" / name).readlink() == Path(f"/opt/kafka/bin/{name}")

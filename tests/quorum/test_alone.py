@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.store.journal import JOURNAL_NAME
-from kafka_compat.quorum.alone import is_standalone
+from kafka_compat.quorum.alone import is_first_voter, is_standalone
 from kafka_compat.quorum.metadata_directory import claim_metadata_log
 
 
@@ -47,3 +48,31 @@ def test_a_node_keeps_the_store_of_its_first_startup(tmp_path: Path) -> None:
     assert _standalone(tmp_path, "1@kafka-1:9093")
     claim_metadata_log(str(tmp_path))
     assert not _standalone(tmp_path, "1@localhost:9093")
+
+
+def _first_voter(server: str, roles: str = "controller", **more: str) -> bool:
+    listeners = ["PLAINTEXT://:9092"] * ("broker" in roles) + ["CONTROLLER://:9093"] * ("controller" in roles)
+    config = BrokerConfig.from_properties(
+        {
+            "process.roles": roles,
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": server,
+            "controller.listener.names": "CONTROLLER",
+            "listeners": ",".join(listeners),
+            **{name.replace("_", "."): value for name, value in more.items()},
+        }
+    )
+    assert config.quorum is not None
+    return is_first_voter(config.quorum)
+
+
+def test_a_new_controller_that_names_only_itself_is_the_first_voter() -> None:
+    assert _first_voter(f"{socket.gethostname()}:9093")
+    assert _first_voter("localhost:9093")
+    named = "CONTROLLER://kafka-1:9093"
+    assert _first_voter("kafka-1:9093", advertised_listeners=named)
+    assert not _first_voter("kafka-2.invalid:9093", advertised_listeners=named)
+    assert not _first_voter("localhost:9094")
+    assert not _first_voter("localhost:9093,kafka-2:9093")
+    assert not _first_voter("localhost:9093", roles="broker")
+    assert not _first_voter("kafka-1:9093", controller_quorum_voters="1@kafka-1:9093")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -196,3 +198,35 @@ async def test_the_sessions_of_an_observer_whose_process_ended_end_before_their_
     await observer.stop()
     await until(lambda: ended not in controller.store.machine.sessions, 20)
     await cluster.stop()
+
+
+async def test_a_node_runs_on_a_loop_whose_handles_of_past_times_are_not_timers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This is what uvloop's call_at returns."""
+    loop = asyncio.get_running_loop()
+    call_at = loop.call_at
+
+    def like_uvloop(when: float, callback: Callable[..., None], *args: object, **rest: Any) -> asyncio.Handle:
+        late = when <= loop.time() + 0.05
+        return loop.call_soon(callback, *args, **rest) if late else call_at(when, callback, *args, **rest)
+
+    monkeypatch.setattr(loop, "call_at", like_uvloop)
+    cluster = QuorumCluster(tmp_path)
+    await cluster.start()
+    await until(lambda: all(len(broker.metadata.brokers) == 3 for broker in cluster.brokers.values()))
+    assert await cluster.create_topic("orders") == ErrorCode.NONE
+    await cluster.stop()
+
+
+async def test_a_controller_that_is_its_own_bootstrap_server_starts_alone_as_a_quorum(tmp_path: Path) -> None:
+    cluster = QuorumCluster(tmp_path, count=1)
+    settings = cluster.node_settings(1)
+    voter = settings.pop("controller.quorum.voters")
+    settings["controller.quorum.bootstrap.servers"] = voter.partition("@")[2]
+    for _ in range(2):
+        broker = QuorumBroker(BrokerConfig.from_properties(settings))
+        await asyncio.wait_for(broker.start(), 20)
+        assert broker.node.machine.leader_id == 1
+        assert set(broker.node.machine.voters) == {1}
+        await broker.stop(controlled=False)
