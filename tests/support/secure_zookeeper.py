@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +13,7 @@ from kazoo.security import make_digest_acl_credential
 
 from tests.support.certificates import Authority, Identity
 from tests.support.ports import free_port
+from tests.support.process import wait_until
 from tests.support.servers import ZooKeeper
 
 _SUPER_PASSWORD = "super secret"
@@ -97,6 +100,17 @@ class SecureZooKeeper(ZooKeeper):
                 # ZooKeeper's default list contains only TLS 1.2 cipher suites.
                 settings["ssl.ciphersuites"] = "TLS_AES_256_GCM_SHA384"
         return settings
+
+    def wait_ready(self, timeout_s: float = 60) -> None:
+        """Wait until all ports are open: ZooKeeper opens the one for TLS after it has reported its start."""
+        super().wait_ready(timeout_s)
+        if "secureClientPort" in self.settings():
+            wait_until(self._accepts_tls, timeout_s, "ZooKeeper's port for TLS")
+
+    def _accepts_tls(self) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection((self.host, self.secure_port), 5):
+            return True
+        return False
 
     def all_powerful(self, chroot: str = "", **options: Any) -> KazooClient:
         """Return a client, not yet started, that ignores all ACLs. `options` are passed to kazoo."""
