@@ -230,8 +230,8 @@ class QuorumProcess:
             log.warning("Waiting for a session from node %d, the leader of the quorum", machine.leader_id)
 
     def has_leader(self) -> bool:
-        """Return whether this node knows a leader of the quorum."""
-        return self.node.machine.leader_id != NO_NODE
+        """Return whether this node hears a leader of the quorum."""
+        return self.node.machine.hears_leader
 
     def stop_waiting(self) -> None:
         """Let `connect` fail instead of waiting for a leader."""
