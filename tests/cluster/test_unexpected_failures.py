@@ -41,7 +41,7 @@ async def test_a_broker_registers_again_despite_failures(
 
     monkeypatch.setattr(cluster.tree, "connect", failing)
     before = cluster.brokers[1].broker_epoch
-    await cluster.expire_session(1)
+    await cluster.sessions[1].expire()
     await until(lambda: cluster.brokers[1].broker_epoch > before)
     assert not failures
     await until(lambda: all(len(broker.metadata.brokers) == 3 for broker in cluster.brokers.values()))
