@@ -23,6 +23,7 @@ from kafka_compat.coordination.raft.leader_state import LeaderState
 from kafka_compat.coordination.raft.leading import Leading
 from kafka_compat.coordination.raft.log_state import LogState
 from kafka_compat.coordination.raft.quorum_state import QuorumState
+from kafka_compat.coordination.raft.role_states import Follower
 from kafka_compat.coordination.raft.values import (
     ElectionState,
     QuorumDescription,
@@ -145,6 +146,16 @@ class RaftMachine:
     def leader_id(self) -> int:
         """The ID of the known leader; -1 if it is unknown."""
         return self._quorum.leader_id
+
+    @property
+    def hears_leader(self) -> bool:
+        """Whether this node leads, or its leader answered the last fetch. A node that has lost its leader may
+        go on naming it, until there is another one.
+        """
+        state = self._quorum.state
+        if isinstance(state, Follower):
+            return state.has_fetched and not state.is_leader_gone
+        return self._quorum.is_leader
 
     @property
     def voted(self) -> ReplicaKey | None:

@@ -262,8 +262,8 @@ class QuorumProcess:
         )
 
     def has_leader(self) -> bool:
-        """Return whether this node knows a leader of the quorum."""
-        return self.node.machine.leader_id != NO_NODE
+        """Return whether this node hears a leader of the quorum."""
+        return self.node.machine.hears_leader
 
     def stop_waiting(self) -> None:
         """Let `connect` fail instead of waiting for a leader."""

@@ -19,7 +19,12 @@ from kafka_compat.cluster.features import FinalizedFeatures
 from kafka_compat.cluster.registration import register
 from kafka_compat.cluster.shared_store import ConnectStore, CurrentSession
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
-from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, SessionState
+from kafka_compat.coordination.store.metadata_store import (
+    MetadataStore,
+    MetadataStoreError,
+    SessionExpired,
+    SessionState,
+)
 from kafka_compat.tasks import CannotGoOn, Tasks
 
 log = logging.getLogger(__name__)
@@ -68,6 +73,19 @@ class Enrolment:
         self.broker_epoch = await register(session, info, self._now_ms(), self._wait_s)
         self._service.start(session)
         await self._config_changes.start(session)
+
+    async def enter_first(self, info: BrokerInfo) -> None:
+        """Call `enter` at startup, and again in new sessions if the session expires meanwhile."""
+        self._info = info
+        self._reentering = True  # `_session_changed` must not start a second registration.
+        try:
+            await self.enter(info)
+            has_expired = self._current.state is SessionState.EXPIRED
+        except SessionExpired:
+            has_expired = True
+        if has_expired:
+            await self._reenter()
+        self._reentering = False
 
     async def leave(self) -> None:
         """Stop the tasks that depend on the session. The broker stays registered until the session ends."""

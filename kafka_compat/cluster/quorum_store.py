@@ -37,7 +37,7 @@ class QuorumParticipant(Protocol):
         """
 
     def has_leader(self) -> bool:
-        """Return whether this node knows a leader of the quorum."""
+        """Return whether this node hears a leader of the quorum."""
 
     def stop_waiting(self) -> None:
         """Let `connect` fail instead of waiting for a leader."""

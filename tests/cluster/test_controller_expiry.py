@@ -69,7 +69,7 @@ async def test_a_controller_is_replaced_when_its_session_expires_under_load(clus
         old = cluster.controller
         term = cluster.epoch(old)
         topics, records = len(load.topics), len(load.acknowledged)
-        await cluster.sessions[old.broker_id].expire()
+        await cluster.expire_session(old.broker_id)
         await until(lambda: not old.controller.is_active or cluster.epoch(old) != term)  # noqa: B023
         await until(lambda: any(broker.controller.is_active for broker in cluster.brokers.values()))
         new = cluster.epoch()

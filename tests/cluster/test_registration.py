@@ -128,6 +128,26 @@ async def test_a_session_expiry_during_registration_results_in_one_registration(
     await cluster.stop()
 
 
+async def test_a_session_that_expires_while_the_broker_registers_for_the_first_time_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = EmbeddedCluster(tmp_path, 1)
+    expiring = [True]
+
+    async def registered(session: MetadataStore, *arguments: Any) -> int:
+        if expiring:
+            expiring.pop()
+            await cluster.sessions[1].expire()
+        return await register(session, *arguments)
+
+    monkeypatch.setattr(enrolment, "register", registered)
+    await cluster.start_broker(1)
+    assert not expiring
+    assert cluster.brokers[1].broker_epoch == _registered_epoch(cluster)
+    await until(lambda: cluster.brokers[1].controller.is_active)
+    await cluster.stop()
+
+
 def _registered_epoch(cluster: EmbeddedCluster) -> int | None:
     """Return the epoch of broker 1's node if its current session owns the node."""
     stat = cluster.tree.exists(znodes.broker_path(1), None)

@@ -124,7 +124,7 @@ async def test_a_topic_is_created_despite_a_concurrent_change_of_its_settings_no
 ) -> None:
     """This happens when the deletion of a topic with the same name completes at that moment."""
     path = znodes.config_path("topics", "t")
-    other = cluster.tree.connect()
+    other = cluster.brokers[1].store.session
     if settings_go:
         await other.create(path, znodes.encode_config({"retention.ms": "1"}))
     store = cluster.controller.store

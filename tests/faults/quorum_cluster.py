@@ -177,3 +177,12 @@ class QuorumFaultCluster(FaultCluster):
         node = self.nodes[node_id]
         assert isinstance(node, KafkaCompatBroker) and not node.running
         shutil.rmtree(node.log_dir)
+
+
+def cluster_of(form: str, directory: Path, **options: Any) -> FaultCluster:
+    """Return a cluster on ZooKeeper ("plain" or "secured"), or on a quorum of its brokers ("combined") or of
+    other nodes ("separate").
+    """
+    if form in ("combined", "separate"):
+        return QuorumFaultCluster(directory, separate=form == "separate", **options)
+    return FaultCluster(directory, secured=form == "secured", **options)

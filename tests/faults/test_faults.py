@@ -10,6 +10,7 @@ from tests.faults import schedule
 from tests.faults.cluster import FaultCluster
 from tests.faults.evidence import Findings, check, longest_gap_s, take_out_repeated
 from tests.faults.producers import Acknowledgement, value_of
+from tests.faults.quorum_cluster import QuorumFaultCluster
 from tests.support import campaign
 from tests.support.secured import FORMS
 
@@ -33,6 +34,25 @@ def test_faults_do_not_lose_duplicate_or_reorder_acknowledged_records(tmp_path: 
     allowed_s = session_timeout_ms / 1000 + _OVER_THE_SESSION_S
     assert run.longest_gap_s("kill -9") <= allowed_s
     assert run.longest_gap_s("SIGSTOP") <= allowed_s + request_timeout_ms / 1000
+
+
+@pytest.mark.skipif(not campaign.enabled(), reason="takes ten minutes: with --campaign")
+@pytest.mark.parametrize("separate", [False, True], ids=["combined", "separate"])
+@pytest.mark.timeout(2400)
+def test_faults_of_a_quorum_do_not_lose_duplicate_or_reorder_acknowledged_records(
+    tmp_path: Path, separate: bool
+) -> None:
+    session_timeout_ms, request_timeout_ms = 6000, 5000
+    planned = schedule.quorum_faults(30)
+    with QuorumFaultCluster(tmp_path, session_timeout_ms=session_timeout_ms, separate=separate) as cluster:
+        run = schedule.run(cluster, planned, tmp_path, request_timeout_ms=request_timeout_ms)
+    print(run.table())
+    assert run.findings.nothing, run.findings
+    assert not any(run.given_up.values()), run.given_up
+    assert min(run.acknowledged.values()) > 20 * len(planned)
+    # A killed process is noticed before its session times out, and a paused one at its timeout.
+    assert run.longest_gap_s("kill -9") <= session_timeout_ms / 1000
+    assert run.longest_gap_s("SIGSTOP") <= session_timeout_ms / 1000 + _OVER_THE_SESSION_S
 
 
 def test_the_check_finds_every_kind_of_damage() -> None:

@@ -17,6 +17,7 @@ from tests.faults.cluster import BROKER_IDS, FaultCluster
 from tests.faults.evidence import check, longest_gap_s
 from tests.faults.groups import CommitWatch, Member, join
 from tests.faults.producers import CLIENTS, Producer, now_ms
+from tests.faults.quorum_cluster import cluster_of
 from tests.support import campaign
 from tests.support.client_security import for_java
 from tests.support.kafka_jars import cache_directory
@@ -83,14 +84,15 @@ def _ends(log: dict[tuple[int, int], bytes]) -> dict[int, int]:
     return dict(Counter(partition for partition, _ in log))
 
 
-@FORMS
+@pytest.mark.parametrize("form", ["plain", "secured", "combined", "separate"])
 @pytest.mark.timeout(600)
-def test_producers_and_groups_survive_a_rolling_restart(tmp_path: Path, secured: bool) -> None:
-    if not campaign.enabled() and not secured:
+def test_producers_and_groups_survive_a_rolling_restart(tmp_path: Path, form: str) -> None:
+    """The forms are a cluster with ZooKeeper, plain or secured, and one with a quorum."""
+    if not campaign.enabled() and form != "secured":
         pytest.skip("only with --campaign")
     clients = CLIENTS if campaign.enabled() else ("confluent",)
     with ExitStack() as stack:
-        cluster = stack.enter_context(FaultCluster(tmp_path, secured=secured))
+        cluster = stack.enter_context(cluster_of(form, tmp_path))
         cluster.create_topic(_TOPIC, _PARTITIONS)
         members = [join(client, cluster.bootstrap_servers, _TOPIC, tmp_path) for client in clients]
         for member in members:

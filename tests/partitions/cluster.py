@@ -1,4 +1,4 @@
-"""ZooKeeper and three brokers, each on a separate host of a network that can be partitioned."""
+"""Three brokers on ZooKeeper or on a quorum, each on a separate host of a network that can be partitioned."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ ALL = frozenset(BROKER_IDS)
 CLIENT = "client"
 ZOOKEEPER = "zookeeper"
 PORT = 9092
+CONTROLLER_PORT = 9093
 SESSION_TIMEOUT_MS = 2_000
 REQUEST_TIMEOUT_MS = 2_000
 LAG_TIME_MAX_MS = 3_000
@@ -47,14 +48,17 @@ def host_of(broker_id: int) -> str:
 
 
 class PartitionedCluster:
-    """Call `start` first. The first broker in `order` becomes the controller."""
+    """Call `start` first. The first broker in `order` becomes the controller, except with `quorum`."""
 
     def __init__(
         self,
         directory: Path,
         order: tuple[int, ...] = BROKER_IDS,
         settings: Mapping[str, str] | None = None,
+        *,
+        quorum: bool = False,
     ) -> None:
+        self._quorum = quorum
         self.network = Network([ZOOKEEPER, CLIENT, *map(host_of, BROKER_IDS)])
         self._order = order
         self._settings = settings or {}
@@ -66,11 +70,14 @@ class PartitionedCluster:
 
     def start(self) -> None:
         self.network.create()
-        self._zookeeper.start()
-        self.brokers[self._order[0]].start()
+        if self._quorum:
+            self.brokers[self._order[0]].launch()
+        else:
+            self._zookeeper.start()
+            self.brokers[self._order[0]].start()
         for broker_id in self._order[1:]:
             self.brokers[broker_id].launch()
-        for broker_id in self._order[1:]:
+        for broker_id in self._order if self._quorum else self._order[1:]:
             self.brokers[broker_id].wait_ready()
 
     def _broker(self, broker_id: int) -> KafkaCompatBroker:
@@ -79,8 +86,7 @@ class PartitionedCluster:
         settings = {
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://{address}:{PORT}",
-            "zookeeper.connect": self._zookeeper.address,
-            "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+            **(self._quorum_settings(address) if self._quorum else self._zookeeper_settings()),
             "controller.socket.timeout.ms": str(REQUEST_TIMEOUT_MS),
             "replica.socket.timeout.ms": str(REQUEST_TIMEOUT_MS),
             "replica.lag.time.max.ms": str(LAG_TIME_MAX_MS),
@@ -91,6 +97,24 @@ class PartitionedCluster:
         broker.host = address
         broker.launcher = self.network.launcher(host)
         return broker
+
+    def _zookeeper_settings(self) -> dict[str, str]:
+        return {
+            "zookeeper.connect": self._zookeeper.address,
+            "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+        }
+
+    def _quorum_settings(self, address: str) -> dict[str, str]:
+        voters = {broker_id: self.network.address(host_of(broker_id)) for broker_id in BROKER_IDS}
+        return {
+            "process.roles": "broker,controller",
+            "listeners": f"PLAINTEXT://{address}:{PORT},CONTROLLER://{address}:{CONTROLLER_PORT}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": ",".join(
+                f"{broker_id}@{host}:{CONTROLLER_PORT}" for broker_id, host in voters.items()
+            ),
+            "broker.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+        }
 
     def stop(self) -> None:
         for broker in self.brokers.values():

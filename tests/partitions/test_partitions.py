@@ -30,6 +30,9 @@ TOPICS = (MIN_1, MIN_2)
 CUT_OFF = 1
 OTHERS = (2, 3)
 
+QUORUM = 0
+"""Brokers that are the voters of a metadata quorum, instead of brokers with ZooKeeper."""
+
 pytestmark = pytest.mark.timeout(180)
 
 
@@ -152,9 +155,12 @@ def lost_with_acks_1(trial: Trial, logs: dict[tuple[str, int], dict[int, bytes]]
 
 @pytest.fixture
 def trial(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Trial]:
-    """A trial whose parameter is the initial controller."""
+    """A trial whose parameter is the initial controller, or QUORUM."""
     first: int = request.param
-    cluster = PartitionedCluster(tmp_path, (first, *(item for item in BROKER_IDS if item != first)))
+    if first == QUORUM:
+        cluster = PartitionedCluster(tmp_path, quorum=True)
+    else:
+        cluster = PartitionedCluster(tmp_path, (first, *(item for item in BROKER_IDS if item != first)))
     try:
         cluster.start()
         trial = Trial(cluster)
@@ -220,9 +226,10 @@ def last(since_s: float) -> float:
         pytest.param(2, everything_from_everyone, marks=only_campaign),
         *(
             pytest.param(controller, loss, marks=only_campaign)
-            for controller in CONTROLLERS
+            for controller in (*CONTROLLERS, QUORUM)
             for loss in (what_it_sends, what_it_is_sent)
         ),
+        pytest.param(QUORUM, everything_from_everyone, marks=only_campaign),
     ],
     indirect=["trial"],
 )
@@ -282,7 +289,7 @@ def test_a_broker_isolated_only_from_other_brokers_does_not_lose_acknowledged_re
 
 @only_campaign
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("trial", [CUT_OFF], indirect=True)
+@pytest.mark.parametrize("trial", [CUT_OFF, QUORUM], indirect=True)
 def test_network_partitions_of_every_kind_do_not_lose_acknowledged_records(trial: Trial) -> None:
     """Some faults are shorter than a session, and some begin while the cluster recovers from the previous
     one. The seed is fixed.

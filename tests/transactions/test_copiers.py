@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.faults.cluster import FaultCluster
+from tests.faults.quorum_cluster import cluster_of
 from tests.support import campaign
 from tests.support.client_security import for_librdkafka
 from tests.support.servers import KafkaCompatBroker
@@ -30,7 +30,7 @@ SETTINGS = {
 }
 ALL = [
     *((brokers, client, "plain") for brokers in (1, 3) for client in (*JAVA, *CLIENTS)),
-    *((3, client, "secured") for client in (*JAVA, *CLIENTS)),
+    *((3, client, form) for form in ("secured", "combined", "separate") for client in (*JAVA, *CLIENTS)),
 ]
 EVERYDAY = [(3, "librdkafka", "secured")]
 
@@ -63,8 +63,8 @@ def one_broker(directory: Path) -> Iterator[Brokers]:
 
 
 @contextmanager
-def three_brokers(directory: Path, secured: bool) -> Iterator[Brokers]:
-    with FaultCluster(directory, session_timeout_ms=3000, overrides=SETTINGS, secured=secured) as cluster:
+def three_brokers(directory: Path, form: str) -> Iterator[Brokers]:
+    with cluster_of(form, directory, session_timeout_ms=3000, overrides=SETTINGS) as cluster:
         for topic in ("source", "target"):
             cluster.create_topic(topic, 1)
 
@@ -101,7 +101,7 @@ def test_copying_is_exactly_once_while_brokers_and_copiers_are_killed(
     tmp_path: Path, count: int, client: str, form: str
 ) -> None:
     total, faults = campaign.rounds(2000, 33_333), campaign.rounds(3, 8)
-    with one_broker(tmp_path) if count == 1 else three_brokers(tmp_path, form == "secured") as brokers:
+    with one_broker(tmp_path) if count == 1 else three_brokers(tmp_path, form) as brokers:
         feed(brokers.addresses, total)
         copier = Copier(client, brokers.addresses, total, tmp_path / "copier.log")
         progress = Consumer(
@@ -133,8 +133,8 @@ def test_copying_is_exactly_once_while_brokers_and_copiers_are_killed(
         await_markers(brokers.addresses, "target")
         copied = read_all(brokers.addresses, "target")
         everything = read_all(brokers.addresses, "target", "read_uncommitted")
-    assert kills == faults
     assert copied == [str(number) for number in range(total)], "every record exactly once and in order"
+    assert kills == faults
     assert len(everything) > total, "some transactions were aborted"
     print(
         f"{client} on {count}, {form}: {total} records, {faults - faults // 3} kills of brokers, "

@@ -150,3 +150,17 @@ def test_a_prospective_node_follows_its_leader_again_when_the_leader_calls() -> 
 def test_a_follower_remembers_its_leader_after_a_restart() -> None:
     bench = Bench(election=ElectionState(3, 2))
     assert (bench.machine.role, bench.one(effects.SendFetch).node_id) == (Role.FOLLOWER, 2)
+
+
+def test_a_node_hears_its_leader_once_a_fetch_is_answered_and_until_its_process_is_gone() -> None:
+    bench = Bench().follow()
+    assert not bench.machine.hears_leader
+    bench.answer_fetch(bench.one(effects.SendFetch))
+    assert bench.machine.hears_leader
+    fetch = bench.one(effects.SendFetch)
+    bench.send(events.RequestFailed(fetch.correlation_id, 2, is_refused=True))
+    assert not bench.machine.hears_leader
+    bench.until(effects.SendVote)
+    bench.pass_time(5000)
+    assert bench.machine.leader_id == 2
+    assert not bench.machine.hears_leader
