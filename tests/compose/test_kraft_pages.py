@@ -33,7 +33,7 @@ def test_the_nodes_of_a_compose_file_find_each_other(page: str, number: int) -> 
         if "KAFKA_PROCESS_ROLES" in given:
             nodes[name] = load([str(OWN)], (), given)
     assert nodes
-    ports = {}
+    ports: dict[tuple[str, int], int] = {}
     for name, config in nodes.items():
         assert config.unknown == () and config.ignored_kraft == ()
         quorum = config.quorum

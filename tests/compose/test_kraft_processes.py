@@ -98,7 +98,7 @@ def nodes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Nodes]:
 
 def test_the_nodes_form_a_quorum_and_replicate_a_topic(nodes: Nodes) -> None:
     bootstrap, listener = nodes.entrance()
-    client = {"bootstrap.servers": bootstrap, "log_level": 0}
+    client: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap, "log_level": 0}
     if listener.startswith("SASL"):
         user, password = kraft_secrets.USER
         client |= {
