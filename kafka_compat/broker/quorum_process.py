@@ -178,6 +178,10 @@ class QuorumProcess:
             address = quorum.advertised.get(name)
             if address is None and name == quorum.listener_name:
                 address = quorum.voters.get(quorum.node_id)
+                servers = quorum.bootstrap_servers
+                if address is None and is_first_voter(quorum) and not is_loopback(servers[0][0]):
+                    # In contrast to the host name of a container, this name also applies to the next one.
+                    address = servers[0]
             if address is None:
                 address = (socket.gethostname() if host in EVERY_INTERFACE else host, port)
             found[name] = address

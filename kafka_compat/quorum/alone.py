@@ -52,8 +52,8 @@ def is_standalone(config: QuorumConfig, log_directory: str) -> bool:
 
 
 def is_first_voter(config: QuorumConfig) -> bool:
-    """Return whether this node, whose directory is not formatted, begins the log of a cluster with itself as
-    the only voter. May wait for the resolution of a name.
+    """Return whether this node names only itself as a bootstrap server, so that it begins the log of a
+    cluster if its directory is not formatted. May wait for the resolution of a name.
     """
     if config.is_static or not config.is_controller or len(config.bootstrap_servers) != 1:
         return False

@@ -77,4 +77,4 @@ def test_testcontainers_for_java_starts_the_image(image: str, tmp_path: Path) ->
     example = PAGE.read_text().partition("```java\n")[2].partition("```")[0]
     (tmp_path / "src" / "test" / "java" / "FlightsTest.java").write_text(example)
     told = run("mvn", "-B", "test", image=image, folder=tmp_path)
-    assert "Tests run: 5, Failures: 0, Errors: 0, Skipped: 0" in told, told[-4000:]
+    assert "Tests run: 6, Failures: 0, Errors: 0, Skipped: 0" in told, told[-4000:]

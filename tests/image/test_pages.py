@@ -100,3 +100,28 @@ def test_the_github_actions_service_container_runs_the_steps(tmp_path: Path, com
         assert len(told) == 2
     finally:
         run(*compose, "down", "--volumes")
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_compose_files_on_the_clusters_page_replicate_a_topic(
+    tmp_path: Path, compose: list[str], number: int
+) -> None:
+    file = blocks("clusters.md", "yaml")[number]
+    (tmp_path / "compose.yml").write_text(f'version: "3.8"\n{file}')
+    inside = ("kafka1", "kafka4")[number]
+    create = f"--bootstrap-server {inside}:9092 --create --topic flights --replication-factor 3".split()
+    try:
+        run(*compose, "up", "--detach")
+
+        def created() -> bool:
+            done = subprocess.run(["docker", "exec", container(inside), "kafka-topics", *create])
+            return done.returncode == 0
+
+        wait_until(created, 60, "creation of the topic", 0.5)
+        described = docker(
+            *("exec", container(inside), "kafka-topics", "--bootstrap-server", f"{inside}:9092"),
+            *("--describe", "--topic", "flights"),
+        )
+        assert "ReplicationFactor: 3" in described
+    finally:
+        run(*compose, "down", "--volumes")

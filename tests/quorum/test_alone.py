@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from pathlib import Path
 
 import pytest
 
+from kafka_compat.broker import quorum_process
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.store.journal import JOURNAL_NAME
+from kafka_compat.errors import StoppedWaiting
 from kafka_compat.quorum.alone import is_first_voter, is_standalone
 from kafka_compat.quorum.metadata_directory import claim_metadata_log
+from tests.support.ports import free_port
+from tests.support.waiting import until
 
 
 def _standalone(directory: Path, voters: str, roles: str = "broker,controller") -> bool:
@@ -76,3 +81,27 @@ def test_a_new_controller_that_names_only_itself_is_the_first_voter() -> None:
     assert not _first_voter("localhost:9093,kafka-2:9093")
     assert not _first_voter("localhost:9093", roles="broker")
     assert not _first_voter("kafka-1:9093", controller_quorum_voters="1@kafka-1:9093")
+
+
+async def test_a_broker_that_waits_for_a_standalone_node_says_what_to_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(quorum_process, "_REMIND_S", 0.01)
+    config = BrokerConfig.from_properties(
+        {
+            "process.roles": "broker",
+            "node.id": "2",
+            "controller.quorum.voters": f"1@localhost:{free_port()}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "log.dirs": str(tmp_path),
+        }
+    )
+    process = quorum_process.QuorumProcess(config)
+    await process.start()
+    connecting = asyncio.ensure_future(process.connect())
+    await until(lambda: "runs standalone" in caplog.text, 10)
+    process.stop_waiting()
+    with pytest.raises(StoppedWaiting):
+        await connecting
+    await process.stop()
