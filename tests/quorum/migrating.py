@@ -85,7 +85,9 @@ class MigratingCluster(QuorumCluster):
         assert outcome.error_code == 0, outcome
 
     async def is_in(self, name: StoreName) -> bool:
-        """Return whether the store is the store of record, and all brokers are in it."""
+        """Return whether the store is the store of record, and all brokers are in it, one as controller."""
+        if not any(broker.controller.is_active for broker in self.brokers.values()):
+            return False
         for broker in self.brokers.values():
             if not broker.store.tree_id.startswith(name.value) or len(broker.metadata.brokers) != self.count:
                 return False

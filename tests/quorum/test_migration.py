@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
+
+import pytest
 
 from kafka_compat.coordination.nodes.store_marker import StoreName
 from kafka_compat.errors import ErrorCode
@@ -12,9 +15,15 @@ from tests.quorum.migrating import MigratingCluster, nodes_of
 _ROOTS = ("/brokers/topics", "/config/topics", "/config/brokers", "/cluster", "/latest_producer_id_block")
 
 
-async def test_a_cluster_moves_to_the_quorum_and_back(tmp_path: Path) -> None:
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[MigratingCluster]:
     cluster = MigratingCluster(tmp_path)
     await cluster.start()
+    yield cluster
+    await cluster.stop()
+
+
+async def test_a_cluster_moves_to_the_quorum_and_back(cluster: MigratingCluster) -> None:
     assert await cluster.create_topic("orders", configs={"retention.ms": "123456"}) == ErrorCode.NONE
     await until(lambda: cluster.leader("orders") > 0 and cluster.isr("orders") == {1, 2, 3})
     assert await cluster.produce(cluster.leader("orders"), "orders", b"zookeeper") == ErrorCode.NONE
@@ -44,4 +53,3 @@ async def test_a_cluster_moves_to_the_quorum_and_back(tmp_path: Path) -> None:
     assert values == [b"zookeeper", b"quorum", b"back"]
     await source.close()
     await target.close()
-    await cluster.stop()
