@@ -62,9 +62,9 @@ class MigrationStore(QuorumStore):
         own_id = self.participant.node.local.cluster_id
         if connection.cluster_id != own_id:
             raise StartupError(
-                f"the cluster in {self._current.in_text} has the ID {connection.cluster_id}, but this node of "
-                f"the quorum has {own_id}: set CLUSTER_ID={connection.cluster_id} for all nodes, or format "
-                "their directories with this ID"
+                f"the cluster in {self._current.in_text} has the ID {connection.cluster_id}, but this node "
+                f"of the quorum has {own_id}: set CLUSTER_ID={connection.cluster_id} for all nodes, or "
+                "format their directories with this ID"
             )
         self._tasks = Tasks()
         migration = MetadataMigration(config.broker_id, self._stores)
