@@ -50,6 +50,13 @@ class _Died(Exception):
     pass
 
 
+class _Deaf(CurrentSession):
+    """A session that hears of no change, as if its watches were under way."""
+
+    async def exists(self, path: str, watch: stores.Watch | None = None) -> stores.Stat | None:
+        return await super().exists(path)
+
+
 class Stores:
     """Two stores with one registered broker, which is connected to both. The metadata is in the first one."""
 
@@ -79,10 +86,12 @@ class Stores:
         )
         return MetadataMove(source, target)
 
-    async def guarded(self) -> GuardedSession | None:
+    async def guarded(self, *, is_deaf: bool = False) -> GuardedSession | None:
         """Open a session in the store of record, or return None during a move."""
         for name in StoreName:
-            session = self.trees[name].connect()
+            session: MetadataStore = self.trees[name].connect()
+            if is_deaf:
+                session = _Deaf(session)
             marker, version = await read_marker(session)
             if marker is not None and marker.state is StoreState.ACTIVE:
                 guarded = GuardedSession(session, MARKER, version, name.value)
@@ -114,7 +123,7 @@ async def _write(both: Stores, acknowledged: dict[str, int], ending: asyncio.Eve
     number = 0
     while not ending.is_set():
         await asyncio.sleep(0)
-        session = await both.guarded()
+        session = await both.guarded(is_deaf=True)
         if session is None:
             continue
         try:
@@ -155,6 +164,21 @@ async def test_a_copier_may_die_at_any_write_and_nothing_acknowledged_is_lost(
     ending.set()
     await writing
     assert deaths > 3
+    found = await nodes_of(both.trees[StoreName.QUORUM].connect(), _TOPICS)
+    del found["/brokers/topics"]
+    assert {path: version for path, (_, version) in found.items()} == acknowledged
+
+
+async def test_a_move_while_others_write_loses_nothing_acknowledged(both: Stores) -> None:
+    acknowledged: dict[str, int] = {}
+    ending = asyncio.Event()
+    writing = asyncio.create_task(_write(both, acknowledged, ending))
+    await until(lambda: sum(acknowledged.values()) > 100)
+    await both.move().run(1)
+    before = sum(acknowledged.values())
+    await until(lambda: sum(acknowledged.values()) > before)
+    ending.set()
+    await writing
     found = await nodes_of(both.trees[StoreName.QUORUM].connect(), _TOPICS)
     del found["/brokers/topics"]
     assert {path: version for path, (_, version) in found.items()} == acknowledged

@@ -17,8 +17,6 @@ from confluent_kafka.admin import (
     AclOperation,
     AclPermissionType,
     AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
     ConfigResource,
     NewTopic,
     ResourcePatternType,
@@ -33,7 +31,7 @@ from kafka_compat.coordination.zookeeper_store.zookeeper import ZooKeeperMetadat
 from tests.quorum.migrating import nodes_of
 from tests.support import campaign
 from tests.support.ports import free_port
-from tests.support.servers import KafkaCompatBroker, ZooKeeper
+from tests.support.servers import KafkaCompatBroker, ZooKeeper, run_kafka_compat
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(not campaign.enabled(), reason="takes minutes: with --campaign")
@@ -124,11 +122,18 @@ class Cluster:
         def copier(line: str) -> int | None:
             return next((key for key, text in self.log().items() if line in text[before[key] :]), None)
 
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        entry = ConfigEntry(SETTING, name, incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ConfigResource.Type.BROKER, "", incremental_configs=[entry])
-        (altered,) = admin.incremental_alter_configs([resource]).values()
-        await asyncio.to_thread(altered.result, 60)
+        altered = run_kafka_compat(
+            "configs",
+            "--bootstrap-server",
+            self.bootstrap,
+            "--alter",
+            "--entity-type",
+            "brokers",
+            "--entity-default",
+            "--add-config",
+            f"{SETTING}={name}",
+        )
+        assert altered.returncode == 0, altered.stderr
         begun = f"Moving the metadata of the cluster to {in_text}"
         await until(lambda: copier(begun) is not None, _SECONDS)
         if kills_copier:
@@ -148,20 +153,22 @@ class Cluster:
         acls = admin.describe_acls(
             AclBindingFilter(
                 ResourceType.ANY,
-                None,
+                None,  # type: ignore[arg-type]
                 ResourcePatternType.ANY,
-                None,
-                None,
+                None,  # type: ignore[arg-type]
+                None,  # type: ignore[arg-type]
                 AclOperation.ANY,
                 AclPermissionType.ANY,
             )
         )
-        users = admin.describe_user_scram_credentials(["alice"])["alice"]
+        users = admin.describe_user_scram_credentials(["alice"])
+        assert isinstance(users, dict)
         return {
             "configs": {name: entry.value for name, entry in configs.result(60).items()},
             "acls": sorted(map(str, acls.result(60))),
             "users": [
-                (str(each.mechanism), each.iterations) for each in users.result(60).scram_credential_infos
+                (str(each.mechanism), each.iterations)
+                for each in users["alice"].result(60).scram_credential_infos
             ],
         }
 
