@@ -62,7 +62,9 @@ class Cluster:
                 "super.users": "User:ANONYMOUS",
                 "group.initial.rebalance.delay.ms": "0",
             }
-            self.brokers[node_id] = KafkaCompatBroker(directory / str(node_id), settings, port=port)
+            self.brokers[node_id] = KafkaCompatBroker(
+                directory / str(node_id), settings, port=port, arguments=["--verbose"]
+            )
             self.use(node_id, zookeeper=True, quorum=False)
 
     @property
