@@ -46,6 +46,7 @@ class ConfigChanges:
     async def begin(self, store: MetadataStore) -> None:
         """Skip existing notifications. Call this before reading any settings, so that no change is missed."""
         await self._notices.pass_over(store)
+        self._tree_id = store.tree_id
 
     async def start(self, store: MetadataStore) -> None:
         """Process notifications in this session. Skip existing notifications if `begin` was not called.

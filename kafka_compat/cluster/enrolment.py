@@ -14,6 +14,7 @@ Rules
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from kafka_compat.cluster.config_changes import ConfigChanges
 from kafka_compat.cluster.controller_service import ControllerService
@@ -22,7 +23,12 @@ from kafka_compat.cluster.moved_members import until_registered
 from kafka_compat.cluster.registration import register
 from kafka_compat.cluster.shared_store import ConnectStore, CurrentSession
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
-from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, SessionState
+from kafka_compat.coordination.store.metadata_store import (
+    MetadataStore,
+    MetadataStoreError,
+    SessionExpired,
+    SessionState,
+)
 from kafka_compat.tasks import CannotGoOn, Tasks
 
 log = logging.getLogger(__name__)
@@ -78,6 +84,25 @@ class Enrolment:
         self._tree_id = session.tree_id
         self._service.start(session)
         await self._config_changes.start(session)
+
+    async def enter_first(self, info: BrokerInfo) -> None:
+        """Register at startup, in a new session if the first one has ended since it was opened, for example
+        because the metadata has moved. Raises the errors of `enter` other than SessionExpired.
+        """
+        self._reentering = True
+        try:
+            while True:
+                session = self._current.session
+                with suppress(SessionExpired):
+                    await self.enter(info)
+                    if session.state is not SessionState.EXPIRED:
+                        return
+                log.warning("The metadata session ended during startup; opening another one")
+                await self._step_back()
+                await session.close()
+                self._current.session = await self._connect_store()
+        finally:
+            self._reentering = False
 
     async def leave(self) -> None:
         """Stop the tasks that depend on the session. The broker stays registered until the session ends."""

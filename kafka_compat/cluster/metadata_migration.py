@@ -1,5 +1,7 @@
-"""A broker's part in the migration between ZooKeeper and a metadata quorum: it shows that it is connected to
-both stores, and moves the metadata if the setting kafka.compat.metadata.store names the other store.
+"""A broker's part in a migration between ZooKeeper and a metadata quorum.
+
+It shows that the broker is connected to both stores, and moves the metadata if the setting
+kafka.compat.metadata.store names the other store.
 
 Any broker may begin or continue a move. A node in the store that is being filled prevents that several
 brokers copy at the same time, which would be harmless, but slow: only the last one could write.

@@ -263,7 +263,7 @@ class Peering:
     async def register(self, broker: BrokerInfo) -> None:
         """Register this broker. Raises StartupError if this fails, for example because its ID is taken."""
         try:
-            await self._enrolment.enter(broker)
+            await self._enrolment.enter_first(broker)
         except NodeExists as error:
             raise StartupError(f"another broker with broker.id={broker.broker_id} is registered") from error
         except UnsupportedFeatures as error:
