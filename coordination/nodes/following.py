@@ -43,8 +43,12 @@ class Notices:
 
     async def pass_over(self, store: MetadataStore) -> None:
         """Ignore all notifications that already exist."""
-        self._last = max(await self._names(store), default=self._last)
+        self._last = max(await self._names(store), default="")
         self.has_begun = True
+
+    def forget(self) -> None:
+        """Process all existing notifications next, because they are in another tree with other numbers."""
+        self._last = ""
 
     async def hear(self, store: MetadataStore, watch: stores.Watch) -> None:
         """Process new notifications. `watch` is called when there may be further notifications. After a

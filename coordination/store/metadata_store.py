@@ -179,6 +179,11 @@ class MetadataStore(ABC):
     def state(self) -> SessionState:
         """The current state of the session."""
 
+    @property
+    def tree_id(self) -> str:
+        """Identifies the tree, if the sessions of a broker may be in several ones. Equal otherwise."""
+        return ""
+
     @abstractmethod
     def on_state(self, listener: StateListener) -> None:
         """Call `listener` at each change of the session's state."""

@@ -19,11 +19,21 @@ from kafka_compat.errors import StartupError
 from kafka_compat.handlers.served import CLUSTER_SERVED, QUORUM_SERVED, SERVED
 
 if TYPE_CHECKING:
+    from kafka_compat.broker.quorum_process import QuorumProcess
     from kafka_compat.cluster.own_store import NewTree
+    from kafka_compat.cluster.quorum_store import QuorumStore
     from kafka_compat.cluster.shared_store import ConnectStore
     from kafka_compat.config import BrokerConfig
 
-__all__ = ["Broker", "BrokerHooks", "StartupError", "cluster_broker", "quorum_broker", "standalone_broker"]
+__all__ = [
+    "Broker",
+    "BrokerHooks",
+    "StartupError",
+    "cluster_broker",
+    "migration_broker",
+    "quorum_broker",
+    "standalone_broker",
+]
 
 
 def standalone_broker(
@@ -51,15 +61,29 @@ def cluster_broker(
 def quorum_broker(config: BrokerConfig, hooks: BrokerHooks | None = None) -> Broker:
     """Create a broker of a cluster with a metadata quorum. It runs the quorum's node of this process."""
     from kafka_compat.broker.quorum_process import QuorumProcess
-    from kafka_compat.cluster.membership import Membership
     from kafka_compat.cluster.quorum_store import QuorumStore
 
     process = QuorumProcess(config, hooks)
-    broker = Broker(
-        config,
-        Membership(QuorumStore(process)),
-        dict(sorted({**CLUSTER_SERVED, **QUORUM_SERVED}.items())),
-        hooks,
-    )
+    return _quorum_broker(config, process, QuorumStore(process), hooks)
+
+
+def migration_broker(
+    config: BrokerConfig, connect_zookeeper: ConnectStore, hooks: BrokerHooks | None = None
+) -> Broker:
+    """Create a broker of a cluster whose metadata can move between ZooKeeper and a metadata quorum."""
+    from kafka_compat.broker.quorum_process import QuorumProcess
+    from kafka_compat.cluster.migration_store import MigrationStore
+
+    process = QuorumProcess(config, hooks)
+    return _quorum_broker(config, process, MigrationStore(process, connect_zookeeper), hooks)
+
+
+def _quorum_broker(
+    config: BrokerConfig, process: QuorumProcess, store: QuorumStore, hooks: BrokerHooks | None
+) -> Broker:
+    from kafka_compat.cluster.membership import Membership
+
+    served = dict(sorted({**CLUSTER_SERVED, **QUORUM_SERVED}.items()))
+    broker = Broker(config, Membership(store), served, hooks)
     process.on_fatal = lambda: broker.on_fatal()
     return broker

@@ -123,6 +123,11 @@ def new_broker(config: BrokerConfig, http: HttpServices | None = None, *, syncs:
     `syncs` is the parameter of BrokerHooks.
     """
     hooks = hooks_of(http, syncs=syncs)
+    if config.quorum is not None and config.str("zookeeper.connect"):
+        from kafka_compat.broker import migration_broker
+        from kafka_compat.cluster.zookeeper_sessions import zookeeper_sessions
+
+        return migration_broker(config, zookeeper_sessions(config), hooks)
     if config.quorum is not None:
         from kafka_compat.quorum.alone import is_standalone
 

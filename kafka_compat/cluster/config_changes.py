@@ -41,15 +41,23 @@ class ConfigChanges:
         self._changed = changed
         self._notices = Notices(znodes.CONFIG_CHANGES, "config_change_", self._obey, now_ms)
         self._listening: Background | None = None
+        self._tree_id: str | None = None
 
     async def begin(self, store: MetadataStore) -> None:
         """Skip existing notifications. Call this before reading any settings, so that no change is missed."""
         await self._notices.pass_over(store)
+        self._tree_id = store.tree_id
 
     async def start(self, store: MetadataStore) -> None:
-        """Process notifications in this session. Skip existing notifications if `begin` was not called."""
+        """Process notifications in this session. Skip existing notifications if `begin` was not called.
+
+        In another tree than before, process all, because earlier ones may have been moved there.
+        """
         if not self._notices.has_begun:
             await self._notices.pass_over(store)
+        elif self._tree_id not in (None, store.tree_id):
+            self._notices.forget()
+        self._tree_id = store.tree_id
         self._listening = self._tasks.spawn(
             "watching for configuration changes", partial(self._listen, store), restarts=True
         )

@@ -6,16 +6,20 @@ Rules
    errors are logged.
 2. A session in which registration failed is closed before the next attempt, because a registration in that
    session could block the attempt.
-3. If the broker does not support a finalized feature of the cluster, it shuts down instead of registering.
+3. In another tree than before, to which a migration has moved the metadata, the broker epoch starts anew, and
+   the broker waits for the others before it takes part in the election: it would replace missing leaders.
+4. If the broker does not support a finalized feature of the cluster, it shuts down instead of registering.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from kafka_compat.cluster.config_changes import ConfigChanges
 from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.cluster.features import FinalizedFeatures
+from kafka_compat.cluster.moved_members import until_registered
 from kafka_compat.cluster.registration import register
 from kafka_compat.cluster.shared_store import ConnectStore, CurrentSession
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo
@@ -59,6 +63,7 @@ class Enrolment:
         self._wait_s = wait_s
         self._info: BrokerInfo
         self._reentering = False
+        self._tree_id: str | None = None
         self.is_leaving = False
         """Whether the broker is leaving the cluster. Expired sessions are then no longer replaced."""
 
@@ -69,23 +74,35 @@ class Enrolment:
         self._info = info
         session = self._current.session
         session.on_state(lambda state: self._session_changed(session, state))
+        if self._tree_id not in (None, session.tree_id):
+            # The IDs of changes in the other tree, and therefore broker epochs, may be lower.
+            self.broker_epoch = UNKNOWN_EPOCH
         await self._features.start(session)
         self.broker_epoch = await register(session, info, self._now_ms(), self._wait_s)
+        if self._tree_id not in (None, session.tree_id):
+            await until_registered(session)
+        self._tree_id = session.tree_id
         self._service.start(session)
         await self._config_changes.start(session)
 
     async def enter_first(self, info: BrokerInfo) -> None:
-        """Call `enter` at startup, and again in new sessions if the session expires meanwhile."""
-        self._info = info
-        self._reentering = True  # `_session_changed` must not start a second registration.
+        """Register at startup, in a new session if the first one has ended since it was opened, for example
+        because the metadata has moved. Raises the errors of `enter` other than SessionExpired.
+        """
+        self._reentering = True
         try:
-            await self.enter(info)
-            has_expired = self._current.state is SessionState.EXPIRED
-        except SessionExpired:
-            has_expired = True
-        if has_expired:
-            await self._reenter()
-        self._reentering = False
+            while True:
+                session = self._current.session
+                with suppress(SessionExpired):
+                    await self.enter(info)
+                    if session.state is not SessionState.EXPIRED:
+                        return
+                log.warning("The metadata session ended during startup; opening another one")
+                await self._step_back()
+                await session.close()
+                self._current.session = await self._connect_store()
+        finally:
+            self._reentering = False
 
     async def leave(self) -> None:
         """Stop the tasks that depend on the session. The broker stays registered until the session ends."""

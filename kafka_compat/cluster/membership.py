@@ -132,8 +132,7 @@ class Membership:
             peering = self._peering = Peering(
                 context, self._source.connect, self.service, tasks, malformed, self._settings_changed
             )
-            if self.quorum is not None:
-                peering.can_store_change = self.quorum.has_leader
+            peering.can_store_change = self._source.can_store_change
         self.replicas = ReplicaManager(
             metadata.local_id,
             context.log_dirs,

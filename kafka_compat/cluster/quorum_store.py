@@ -56,6 +56,10 @@ class QuorumStore(SharedStore):
         super().__init__(participant.connect)
         self.participant = participant
 
+    def can_store_change(self) -> bool:
+        """Return whether the store can be written, as far as this broker knows."""
+        return self.participant.has_leader()
+
     async def open(
         self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
     ) -> StoreConnection:

@@ -7,14 +7,35 @@ from kafka_compat.cluster.broker_context import StoreConnection
 from kafka_compat.config import BrokerConfig, ConfigError
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.nodes.store_marker import MARKER, StoreState, read_marker
 from kafka_compat.coordination.store import metadata_store as stores
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, Stat, Watch
 from kafka_compat.errors import StartupError
 from kafka_compat.metadata.topic_nodes import new_id
 from kafka_compat.storage.clock import Clock
+from kafka_compat.tasks import CannotGoOn
 
 ConnectStore = Callable[[], Awaitable[MetadataStore]]
 """A function that opens a session with the store, or raises MetadataStoreError if this fails."""
+
+
+class StoreMoved(CannotGoOn):
+    """Raised if the metadata of the cluster is in another store."""
+
+
+async def refuse_moved(session: MetadataStore) -> None:
+    """Raise StoreMoved if the store is not the store of record."""
+    try:
+        marker, _ = await read_marker(session)
+    except MalformedNode as error:
+        raise StoreMoved(str(error)) from error
+    if marker is not None and marker.state is not StoreState.ACTIVE:
+        raise StoreMoved(
+            f"the metadata of the cluster is in another store, or is being moved ({MARKER} is "
+            f"{marker.state.value}). If it is in the metadata quorum, remove zookeeper.connect; if it is in "
+            "ZooKeeper, remove process.roles and set zookeeper.connect; during a migration, set "
+            "zookeeper.metadata.migration.enable=true on all brokers"
+        )
 
 
 class CurrentSession(MetadataStore):
@@ -29,6 +50,10 @@ class CurrentSession(MetadataStore):
     @property
     def session_id(self) -> int:
         return self.session.session_id
+
+    @property
+    def tree_id(self) -> str:
+        return self.session.tree_id
 
     @property
     def state(self) -> stores.SessionState:
@@ -59,8 +84,18 @@ class SharedStore:
     is_shared: Literal[True] = True
 
     def __init__(self, connect: ConnectStore) -> None:
-        self.connect = connect
+        self._connect = connect
         self._session: CurrentSession | None = None
+
+    async def connect(self) -> MetadataStore:
+        """Open a session. Raises StoreMoved, MetadataStoreError, or the errors of the function passed."""
+        session = await self._connect()
+        try:
+            await refuse_moved(session)
+        except BaseException:
+            await session.close()
+            raise
+        return session
 
     async def open(
         self, config: BrokerConfig, clock: Clock, directory: str, stored_cluster_id: str | None
@@ -71,7 +106,7 @@ class SharedStore:
             if not config.has_broker_id:
                 await _generate_broker_id(store, config)
             cluster_id = await _cluster_id(store, stored_cluster_id)
-        except (stores.LoginFailed, stores.NotAllowed) as error:
+        except (stores.LoginFailed, stores.NotAllowed, StoreMoved) as error:
             raise StartupError(str(error)) from error
         except ConfigError as error:
             raise StartupError(error.in_full) from error
@@ -81,6 +116,10 @@ class SharedStore:
             )
             raise StartupError(problem) from error
         return StoreConnection(store, cluster_id, may_lack_topics=False)
+
+    def can_store_change(self) -> bool:
+        """Return whether the store can be written, as far as this broker knows."""
+        return True
 
     async def leave(self) -> None:
         """End the session and the registration. This precedes other shutdown work, because new leaders wait

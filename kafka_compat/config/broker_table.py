@@ -93,7 +93,7 @@ unstable.api.versions.enable boolean false high internal stored
 unstable.feature.versions.enable boolean false high internal stored
 metadata.log.max.record.bytes.between.snapshots long 20971520 high read-only works [1,...] # Size in bytes of committed changes after which a node writes a new snapshot of the metadata.
 metadata.log.max.snapshot.interval.ms long 3600000 high read-only works [0,...] # Time in milliseconds after which a node writes a new snapshot if there are new changes. 0: only their size counts.
-process.roles list "" high read-only works one-of:broker,controller # Roles of this node in a cluster with a quorum: broker, controller, or both. Empty: a standalone broker, or a cluster with ZooKeeper. If zookeeper.connect is set, all settings of the quorum are ignored.
+process.roles list "" high read-only works one-of:broker,controller # Roles of this node in a cluster with a quorum: broker, controller, or both. Empty: a standalone broker, or a cluster with ZooKeeper. If zookeeper.connect is set, all settings of the quorum are ignored, unless zookeeper.metadata.migration.enable=true.
 node.id int -1 high read-only works # ID of this node, unique in the cluster: a synonym for broker.id. Required if process.roles is set.
 initial.broker.registration.timeout.ms int 60000 medium read-only stored
 broker.heartbeat.interval.ms int 2000 medium read-only unneeded
@@ -108,7 +108,7 @@ metadata.max.retention.bytes long 104857600 high read-only works # Size in bytes
 metadata.max.retention.ms long 604800000 high read-only works # Age in milliseconds of the oldest records above which the metadata log and its snapshots are deleted, up to the latest snapshot. Negative: unlimited.
 metadata.max.idle.interval.ms int 500 low read-only unneeded [0,...]
 server.max.startup.time.ms long 9223372036854775807 medium internal stored [0,...]
-zookeeper.metadata.migration.enable boolean false high read-only stored
+zookeeper.metadata.migration.enable boolean false high read-only works # Whether a broker with zookeeper.connect and process.roles is connected to ZooKeeper and to the quorum, so that the metadata can move from one to the other (kafka.compat.metadata.store). false: a broker with zookeeper.connect ignores the settings of the quorum.
 eligible.leader.replicas.enable boolean false high read-only stored
 zookeeper.metadata.migration.min.batch.size int 200 medium internal stored [1,...]
 listeners string PLAINTEXT://:9092 high per-broker works # Addresses that the broker listens on, as NAME://HOST:PORT, separated by commas. By default, only clients on this machine can connect.

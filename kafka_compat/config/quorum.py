@@ -13,6 +13,7 @@ Address = tuple[str, int]
 ROLES: Final = "process.roles"
 VOTERS: Final = "controller.quorum.voters"
 BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"
+MIGRATION: Final = "zookeeper.metadata.migration.enable"
 LISTENER_NAMES: Final = "controller.listener.names"
 PROTOCOLS: Final = "listener.security.protocol.map"
 
@@ -114,10 +115,20 @@ def is_loopback(host: str) -> bool:
 
 def wants_quorum(static: Mapping[str, str]) -> bool:
     """Return whether a node with these settings belongs to a quorum. In contrast to Kafka, a broker with
-    zookeeper.connect does not, so that a cluster with ZooKeeper keeps its metadata.
+    zookeeper.connect does so only during a migration, so that a cluster with ZooKeeper keeps its metadata.
     """
     roles = static.get(ROLES, "").strip()
-    return bool(roles) and (roles == "controller" or not static.get("zookeeper.connect", "").strip())
+    uses_zookeeper = bool(static.get("zookeeper.connect", "").strip())
+    return bool(roles) and (roles == "controller" or not uses_zookeeper or is_migrating(static))
+
+
+def is_migrating(static: Mapping[str, str]) -> bool:
+    """Return whether a broker with these settings belongs to a quorum and also uses ZooKeeper."""
+    return (
+        bool(static.get("zookeeper.connect", "").strip())
+        and static.get(MIGRATION, "").strip().lower() == "true"
+        and static.get(ROLES, "").strip() not in ("", "controller")
+    )
 
 
 def controller_names(text: str | None) -> list[str]:

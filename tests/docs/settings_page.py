@@ -44,7 +44,6 @@ WHY_STORED: Mapping[str, str] = {
     "[operate.md](operate.md#feature-levels).",
     "early.start.listeners": "Listeners accept clients after startup.",
     "initial.broker.registration.timeout.ms": "A broker waits for the quorum until it is stopped.",
-    "zookeeper.metadata.migration": "Applies only to the migration to Apache Kafka in KRaft mode.",
     "password.encoder.": "Passwords cannot be set dynamically, so they are not encrypted.",
     "metric": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
     "inter.broker.protocol.version": "Brokers communicate with the 3.9 protocol; set 3.9 on "
