@@ -37,6 +37,7 @@ class ControllerServices:
 
     is_controller = True
     quotas = None
+    emulation = None
 
     def __init__(
         self, config: BrokerConfig, clock: Clock, node: QuorumNode, authorizer: Authorizer | None

@@ -59,6 +59,8 @@ class Topics:
         self._service = service
         self._replicas = replicas
         self._may_have_peers = may_have_peers
+        quorum = context.config.quorum
+        self._is_only_controller = quorum is not None and quorum.sole_address is not None
         self.writes = TopicWrites()
         self._unseen: set[str] = set()
         """Topics that this broker has created, but that the metadata may still lack."""
@@ -125,9 +127,14 @@ class Topics:
     async def ensure_internal(self, name: str) -> TopicMetadata:
         """Return an internal topic, and create it if it is missing. As in Kafka, creation fails if there are
         fewer brokers than the configured replication factor, so that the first broker of a cluster does not
-        store the only replica of the offsets. On a standalone broker, the replication factor is 1.
+        store the only replica of the offsets. On a standalone broker, the replication factor is 1. If the
+        settings name this broker as the only controller, the default replication factor is limited to the
+        number of brokers: the cluster probably consists of this node.
         """
-        internal = topic_rules.internal_topic(self._config, name, INT32_MAX if self._may_have_peers else 1)
+        brokers = INT32_MAX if self._may_have_peers else 1
+        if self._is_only_controller and not topic_rules.has_internal_replication_factor(self._config, name):
+            brokers = len(self._metadata.brokers)
+        internal = topic_rules.internal_topic(self._config, name, brokers)
         return await self.ensure(name, internal.partitions, internal.replication_factor, internal.configs)
 
     # --- client requests

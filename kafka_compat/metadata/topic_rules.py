@@ -65,6 +65,11 @@ def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> Intern
     )
 
 
+def has_internal_replication_factor(config: BrokerConfig, name: str) -> bool:
+    """Return whether the replication factor of an internal topic was configured."""
+    return config.is_set(f"{_PREFIXES[name]}.replication.factor")
+
+
 def internal_configs(config: BrokerConfig, name: str) -> Mapping[str, str]:
     """Return the settings of an internal topic, or an empty mapping for any other topic."""
     if name == TRANSACTIONS_TOPIC:

@@ -15,7 +15,7 @@ from kafka_compat.broker.quorum_process import QuorumProcess
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.raft.events import Resigning
 from kafka_compat.coordination.store.metadata_store import SessionState
-from kafka_compat.errors import ErrorCode
+from kafka_compat.errors import ErrorCode, KafkaError
 from tests.cluster.embedded import until
 from tests.quorum.cluster import CLUSTER_ID, QuorumBroker, QuorumCluster
 from tests.quorum.full_disk import FullDisk
@@ -230,3 +230,18 @@ async def test_a_controller_that_is_its_own_bootstrap_server_starts_alone_as_a_q
         assert broker.node.machine.leader_id == 1
         assert set(broker.node.machine.voters) == {1}
         await broker.stop(controlled=False)
+
+
+async def test_the_only_controller_creates_internal_topics_alone_unless_their_replication_factor_is_set(
+    tmp_path: Path,
+) -> None:
+    cluster = QuorumCluster(tmp_path, count=1, settings={"transaction.state.log.replication.factor": "3"})
+    broker = await cluster.start_broker(1)
+    await until(lambda: 1 in broker.metadata.brokers)
+    topics = broker.membership.topics
+    (first, *_) = (await topics.ensure_internal("__consumer_offsets")).partitions
+    assert first.replicas == (1,)
+    with pytest.raises(KafkaError) as caught:
+        await topics.ensure_internal("__transaction_state")
+    assert caught.value.code == ErrorCode.INVALID_REPLICATION_FACTOR
+    await cluster.stop()
