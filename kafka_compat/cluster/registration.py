@@ -40,7 +40,7 @@ async def register(store: MetadataStore, broker: BrokerInfo, now_ms: int, wait_s
                 def changed(event: stores.Event | stores.SessionState, gone: asyncio.Event = gone) -> None:
                     gone.set()
 
-                # Watches do not fire in a session that has ended: the next attempt then raises SessionExpired.
+                # No watch fires in a session that has ended: the next attempt raises SessionExpired.
                 store.on_state(changed)
                 found = await store.exists(path, changed)
                 if found is None:
