@@ -37,9 +37,11 @@ async def register(store: MetadataStore, broker: BrokerInfo, now_ms: int, wait_s
                     return epoch
                 gone = asyncio.Event()
 
-                def changed(event: stores.Event, gone: asyncio.Event = gone) -> None:
+                def changed(event: stores.Event | stores.SessionState, gone: asyncio.Event = gone) -> None:
                     gone.set()
 
+                # No watch fires in a session that has ended: the next attempt raises SessionExpired.
+                store.on_state(changed)
                 found = await store.exists(path, changed)
                 if found is None:
                     continue
