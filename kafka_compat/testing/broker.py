@@ -6,7 +6,13 @@ from signal import SIGCONT, SIGSTOP
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kafka_compat.testing.broker_process import BrokerFailed, BrokerProcess, adjacent_ports
+from kafka_compat.testing.broker_process import (
+    CLIENT,
+    INTERNAL,
+    BrokerFailed,
+    BrokerProcess,
+    adjacent_ports,
+)
 from kafka_compat.testing.control import Control
 
 if TYPE_CHECKING:
@@ -31,10 +37,6 @@ _QUICK = {
 T = TypeVar("T")
 
 PLAINTEXT = "PLAINTEXT"
-CLIENT, INTERNAL = "CLIENT", "INTERNAL"
-"""Listeners of a broker with security or emulation: for clients, and in plain text, with all API versions,
-for brokers and fixtures.
-"""
 _EMULATED = "kafka.compat.emulated.version"
 
 

@@ -16,6 +16,10 @@ from typing import IO, Any
 from kafka_compat import own_processes
 from kafka_compat.cli.ephemeral import EphemeralFolder, remove_left_over
 
+CLIENT, INTERNAL = "CLIENT", "INTERNAL"
+"""Listeners of a broker with security or emulation: for clients, and in plain text, with all API versions,
+for brokers and fixtures.
+"""
 _STOP_TIMEOUT_S = 10.0
 _LOG_TAIL_CHARACTERS = 4000
 _READ_BYTES = 65536

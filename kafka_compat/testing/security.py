@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafka_compat.cli.ephemeral import EphemeralFolder
-from kafka_compat.testing.broker import CLIENT, INTERNAL
+from kafka_compat.testing.broker_process import CLIENT, INTERNAL
 from kafka_compat.testing.client_settings import CertificateFiles, Login, TokenAccess, jaas
 
 if TYPE_CHECKING:

@@ -122,7 +122,7 @@ async def _write(both: Stores, acknowledged: dict[str, int], ending: asyncio.Eve
     """Create nodes and write them again and again, as different brokers do. Note the versions."""
     number = 0
     while not ending.is_set():
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # Let the move continue.
         session = await both.guarded(is_deaf=True)
         if session is None:
             continue

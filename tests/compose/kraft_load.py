@@ -38,7 +38,7 @@ def admin() -> KafkaAdminClient:
         except Exception:
             if time.monotonic() > until:
                 raise
-            time.sleep(0.1)
+            time.sleep(0.1)  # Nothing tells when the brokers are ready.
 
 
 def create() -> None:
@@ -53,7 +53,7 @@ def create() -> None:
                 return
             if time.monotonic() > until:
                 raise
-            time.sleep(0.1)
+            time.sleep(0.1)  # Nothing tells when the brokers are ready.
 
 
 def write() -> None:
@@ -63,7 +63,7 @@ def write() -> None:
         sent = producer.send(TOPIC, b"%d" % number, partition=number % PARTITIONS)
         sent.add_callback(lambda _, own=number: acknowledged.append(own))
         number += 1
-        time.sleep(0.002)
+        time.sleep(0.002)  # Limits the load.
     producer.flush(120)
     producer.close()
 
