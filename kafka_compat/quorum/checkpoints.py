@@ -264,7 +264,8 @@ class NewSnapshot:
         view = memoryview(data)
         self.position += len(view)
         while view:
-            view = view[self._file.write(view) :]
+            written_bytes = self._file.write(view)
+            view = view[written_bytes:]
 
     def complete(self) -> None:
         """Make the snapshot durable and the newest one. May run in a worker thread. Raises CorruptFile if the
