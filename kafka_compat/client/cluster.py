@@ -254,15 +254,14 @@ class Cluster:
 
     def _pause(self, call: str, seconds: float = _BACKOFF_S) -> None:
         if time.monotonic() + seconds > self._deadline:
-            raise TimedOut(f"Timed out waiting for a node assignment. Call: {call}{self._why_unreachable()}")
+            if self._unreachable:
+                self._warn(f"No broker could be reached: {self._why_unreachable()}")
+            raise TimedOut(f"Timed out waiting for a node assignment. Call: {call}")
         time.sleep(seconds)
 
     def _why_unreachable(self) -> str:
-        """Return which brokers could not be reached, and why, if no broker has responded since."""
-        if not self._unreachable:
-            return ""
-        listed = ", ".join(f"{address} ({reason})" for address, reason in self._unreachable.items())
-        return f". No broker could be reached: {listed}"
+        """Return which brokers could not be reached since any broker responded, and why."""
+        return ", ".join(f"{address} ({reason})" for address, reason in self._unreachable.items())
 
     def _know(self, call: str) -> None:
         if not self._is_known:

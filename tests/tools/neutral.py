@@ -32,7 +32,9 @@ _REPLACED = (
 )
 
 
-_LEFT_OUT = re.compile(r"^\s+(at |\.\.\. )|WARN \[AdminClient .*\] (Connection to node|Bootstrap broker)")
+_LEFT_OUT = re.compile(
+    r"^\s+(at |\.\.\. )|WARN \[AdminClient .*\] (Connection to node|Bootstrap broker|No broker)"
+)
 """Stack traces, and warnings about a stopped broker from clients that an earlier tool left open in its
 JVM.
 """
