@@ -11,6 +11,7 @@ from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordination.raft.values import QuorumDescription, ReplicaDescription
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import require_cluster
+from kafka_compat.handlers.controller.checks import node_of
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
@@ -36,9 +37,7 @@ def describe_quorum(
     ctx: RequestContext, request: DescribeQuorumRequest
 ) -> DescribeQuorumResponse | Coroutine[Any, Any, DescribeQuorumResponse]:
     require_cluster(ctx, Operation.DESCRIBE)
-    node = ctx.services.quorum
-    if node is None:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    node = node_of(ctx)
     if not _names_only_metadata(request):
         return ctx.services.long_work.run(_unknown(request))
     found = node.machine.describe(node.now_ms())
@@ -123,9 +122,7 @@ def _time(time_ms: int, offset_ms: int) -> int:
 
 async def response_of_leader(ctx: RequestContext, api_key: ApiKey, request: Any) -> Any:
     """Send a client's request to the quorum's leader, and return the response. Raises KafkaError."""
-    node = ctx.services.quorum
-    if node is None:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    node = node_of(ctx)
     try:
         return await node.peers.ask(node.machine.leader_id, api_key, request, Lane.FORWARDED)
     except (ConnectionError, MalformedRequest, NotSupported) as error:

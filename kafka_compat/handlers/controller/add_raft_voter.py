@@ -6,7 +6,7 @@ from kafka_compat.coordination.raft.events import VoterChange, VoterChangeReques
 from kafka_compat.coordination.raft.values import ReplicaKey
 from kafka_compat.deferred import Deferred
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.handlers.controller.checks import node_of, require_same_cluster
+from kafka_compat.handlers.controller.checks import endpoints_of, node_of, require_same_cluster
 from kafka_compat.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kafka_compat.quorum.requests import error_code
 from kafka_compat.security.authorizer import Operation
@@ -23,7 +23,7 @@ def add_raft_voter(ctx: RequestContext, request: AddRaftVoterRequest) -> Deferre
             request_id,
             VoterChange.ADD,
             ReplicaKey(request.voter_id, request.voter_directory_id),
-            {each.name: (each.host, each.port) for each in request.listeners},
+            endpoints_of(request.listeners),
             request.timeout_ms,
         )
 

@@ -7,6 +7,8 @@ from kafka_compat.coordination.raft.values import ReplicaKey
 from kafka_compat.deferred import Deferred
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.handlers.controller.checks import (
+    endpoints_of,
+    epoch_result,
     leader_endpoints,
     metadata_partition,
     node_of,
@@ -15,11 +17,7 @@ from kafka_compat.handlers.controller.checks import (
 from kafka_compat.protocol.messages.begin_quorum_epoch import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
-    ResponsePartitionData,
-    ResponseTopicData,
 )
-from kafka_compat.quorum.metadata_partition import PARTITION, TOPIC
-from kafka_compat.quorum.requests import error_code
 from kafka_compat.security.authorizer import Operation
 
 
@@ -30,23 +28,15 @@ def begin_quorum_epoch(ctx: RequestContext, request: BeginQuorumEpochRequest) ->
     require_same_cluster(node, request.cluster_id)
     partition = metadata_partition(request.topics)
     voter_id = request.voter_id if request.voter_id >= 0 else node.node_id
-    endpoints = {each.name: (each.host, each.port) for each in request.leader_endpoints}
-    node.peers.learn_endpoints(partition.leader_id, endpoints)
+    node.peers.learn_endpoints(partition.leader_id, endpoints_of(request.leader_endpoints))
 
     def asked(request_id: int) -> BeginQuorumEpochRequested:
         voter = ReplicaKey(voter_id, partition.voter_directory_id)
         return BeginQuorumEpochRequested(request_id, partition.leader_epoch, partition.leader_id, voter)
 
     def response(answer: AnswerEpoch) -> BeginQuorumEpochResponse:
-        result = ResponsePartitionData(
-            partition_index=PARTITION,
-            error_code=error_code(answer.error),
-            leader_id=answer.leader_id,
-            leader_epoch=answer.epoch,
-        )
         return BeginQuorumEpochResponse(
-            topics=[ResponseTopicData(topic_name=TOPIC, partitions=[result])],
-            node_endpoints=leader_endpoints(node, answer.leader_id),
+            topics=epoch_result(answer), node_endpoints=leader_endpoints(node, answer.leader_id)
         )
 
     return node.ask(asked, response)

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafka_compat.api.handler import RequestContext
+from kafka_compat.coordination.raft.effects import AnswerEpoch
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.protocol.messages.begin_quorum_epoch import ResponsePartitionData, ResponseTopicData
 from kafka_compat.protocol.messages.vote import NodeEndpoint
 from kafka_compat.quorum.metadata_partition import PARTITION, TOPIC
 from kafka_compat.quorum.node import QuorumNode
+from kafka_compat.quorum.requests import Endpoints, error_code
 
 
 def node_of(ctx: RequestContext) -> QuorumNode:
@@ -32,6 +35,22 @@ def metadata_partition(topics: Sequence[Any]) -> Any:
     if partition.partition_index != PARTITION:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     return partition
+
+
+def endpoints_of(listeners: Sequence[Any]) -> Endpoints:
+    """Return the addresses of a node in a request, by listener name."""
+    return {each.name: (each.host, each.port) for each in listeners}
+
+
+def epoch_result(answer: AnswerEpoch) -> list[ResponseTopicData]:
+    """Return the part of a response that BeginQuorumEpoch and EndQuorumEpoch share."""
+    partition = ResponsePartitionData(
+        partition_index=PARTITION,
+        error_code=error_code(answer.error),
+        leader_id=answer.leader_id,
+        leader_epoch=answer.epoch,
+    )
+    return [ResponseTopicData(topic_name=TOPIC, partitions=[partition])]
 
 
 def leader_address(node: QuorumNode, leader_id: int) -> tuple[str, int] | None:

@@ -7,15 +7,13 @@ from kafka_compat.coordination.raft.values import ReplicaKey
 from kafka_compat.deferred import Deferred
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.handlers.controller.checks import (
+    epoch_result,
     leader_endpoints,
     metadata_partition,
     node_of,
     require_same_cluster,
 )
-from kafka_compat.protocol.messages.begin_quorum_epoch import ResponsePartitionData, ResponseTopicData
 from kafka_compat.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from kafka_compat.quorum.metadata_partition import PARTITION, TOPIC
-from kafka_compat.quorum.requests import error_code
 from kafka_compat.security.authorizer import Operation
 
 _FIRST_VERSION_WITH_CANDIDATES = 1
@@ -39,15 +37,8 @@ def end_quorum_epoch(ctx: RequestContext, request: EndQuorumEpochRequest) -> Def
         return EndQuorumEpochRequested(request_id, partition.leader_epoch, partition.leader_id, successors)
 
     def response(answer: AnswerEpoch) -> EndQuorumEpochResponse:
-        result = ResponsePartitionData(
-            partition_index=PARTITION,
-            error_code=error_code(answer.error),
-            leader_id=answer.leader_id,
-            leader_epoch=answer.epoch,
-        )
         return EndQuorumEpochResponse(
-            topics=[ResponseTopicData(topic_name=TOPIC, partitions=[result])],
-            node_endpoints=leader_endpoints(node, answer.leader_id),
+            topics=epoch_result(answer), node_endpoints=leader_endpoints(node, answer.leader_id)
         )
 
     return node.ask(asked, response)

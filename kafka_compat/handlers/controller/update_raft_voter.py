@@ -10,7 +10,12 @@ from kafka_compat.coordination.raft.events import VoterChange, VoterChangeReques
 from kafka_compat.coordination.raft.values import ReplicaKey
 from kafka_compat.deferred import Deferred
 from kafka_compat.handlers.authorization import require_cluster
-from kafka_compat.handlers.controller.checks import leader_address, node_of, require_same_cluster
+from kafka_compat.handlers.controller.checks import (
+    endpoints_of,
+    leader_address,
+    node_of,
+    require_same_cluster,
+)
 from kafka_compat.protocol.messages.update_raft_voter import (
     CurrentLeader,
     UpdateRaftVoterRequest,
@@ -33,7 +38,7 @@ def update_raft_voter(ctx: RequestContext, request: UpdateRaftVoterRequest) -> D
             request_id,
             VoterChange.UPDATE,
             ReplicaKey(request.voter_id, request.voter_directory_id),
-            {each.name: (each.host, each.port) for each in request.listeners},
+            endpoints_of(request.listeners),
             _TIMEOUT_MS,
             request.current_leader_epoch,
         )
