@@ -17,7 +17,6 @@ from kafka_compat.coordination.store.metadata_store import MetadataStoreError, S
 from kafka_compat.security.acls.authorizer import AclAuthorizer
 from kafka_compat.security.acls.keeper import Keeper
 from kafka_compat.security.acls.rules import Rules
-from kafka_compat.security.principal import Principal
 from kafka_compat.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -74,8 +73,7 @@ class ControllerSecurity:
             await self._listener.entrances.load_users(session, changes)
         settings = self._config.authorizer
         if settings is not None:
-            super_users = [Principal(kind, name) for kind, name in settings.super_users]
-            rules = Rules(super_users, allow_if_no_acl=settings.allow_if_no_acl)
+            rules = Rules.configured(settings)
             await Keeper(session, rules, tasks, self._clock.now_ms).start()
             self._listener.set_authorizer(AclAuthorizer(rules))
         await following.start(session)

@@ -213,10 +213,8 @@ class QuorumProcess:
             return None
         from kafka_compat.security.acls.authorizer import AclAuthorizer
         from kafka_compat.security.acls.rules import Rules
-        from kafka_compat.security.principal import Principal
 
-        super_users = [Principal(kind, name) for kind, name in settings.super_users]
-        return AclAuthorizer(Rules(super_users, allow_if_no_acl=False))
+        return AclAuthorizer(Rules.configured(settings._replace(allow_if_no_acl=False)))
 
     async def connect(self) -> MetadataStore:
         """Open a session with the store, as soon as the quorum has a leader."""

@@ -172,10 +172,8 @@ class BrokerServices:
         from kafka_compat.security.acls.authorizer import AclAuthorizer
         from kafka_compat.security.acls.keeper import Keeper
         from kafka_compat.security.acls.rules import Rules
-        from kafka_compat.security.principal import Principal
 
-        super_users = [Principal(kind, name) for kind, name in settings.super_users]
-        rules = Rules(super_users, allow_if_no_acl=settings.allow_if_no_acl)
+        rules = Rules.configured(settings)
         self.acls = Keeper(self.store, rules, self._tasks, self.clock.now_ms)
         await self.acls.start()
         self.authorizer = AclAuthorizer(rules)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kafka_compat.cluster.local_orders import LocalOrders
     from kafka_compat.cluster.own_store import OwnStore
     from kafka_compat.cluster.peering import Peering
-    from kafka_compat.cluster.quorum_store import QuorumParticipant
+    from kafka_compat.cluster.quorum_participant import QuorumParticipant
     from kafka_compat.cluster.remote_partitions import RemotePartitions
     from kafka_compat.cluster.remote_persister import RemoteShareCoordinators
     from kafka_compat.cluster.remote_producer import RemoteProducer
@@ -103,7 +103,7 @@ class Membership:
     @property
     def quorum(self) -> QuorumParticipant | None:
         """The node of the metadata quorum in this process, or None if the cluster has no quorum."""
-        return getattr(self._source, "participant", None)
+        return self._source.participant
 
     # --- composition
 

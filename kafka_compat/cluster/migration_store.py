@@ -29,7 +29,7 @@ from kafka_compat.tasks import Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.broker_context import StoreConnection
-    from kafka_compat.cluster.quorum_store import QuorumParticipant
+    from kafka_compat.cluster.quorum_participant import QuorumParticipant
     from kafka_compat.cluster.shared_store import ConnectStore
     from kafka_compat.config import BrokerConfig
     from kafka_compat.storage.clock import Clock

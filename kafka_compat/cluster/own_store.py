@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_compat.cluster.broker_context import StoreConnection
 from kafka_compat.coordination.nodes import znodes
@@ -33,6 +33,7 @@ def new_unsynced_tree(path: str, now_ms: Callable[[], int]) -> EmbeddedMetadataS
 
 class OwnStore:
     is_shared: Literal[False] = False
+    participant: Final = None
 
     def __init__(self, new_tree: NewTree = EmbeddedMetadataStore) -> None:
         self._new_tree = new_tree

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.cluster.shared_store import SharedStore
 from kafka_compat.errors import StartupError
 
 if TYPE_CHECKING:
-    from kafka_compat.cluster.broker_context import BrokerContext, StoreConnection
+    from kafka_compat.cluster.broker_context import StoreConnection
+    from kafka_compat.cluster.quorum_participant import QuorumParticipant
     from kafka_compat.config import BrokerConfig
-    from kafka_compat.coordination.store.metadata_store import MetadataStore
-    from kafka_compat.quorum.node import QuorumNode
-    from kafka_compat.security.authorizer import Authorizer
     from kafka_compat.storage.clock import Clock
 
 
@@ -22,35 +20,10 @@ _LEAVE_S: Final = 1.0
 """Maximum time in seconds that a stopping broker waits for the end of its session."""
 
 
-class QuorumParticipant(Protocol):
-    """The node of the quorum in this process, with its listeners and its store."""
-
-    node: QuorumNode
-    """The node. Set by `start`."""
-
-    async def start(self) -> None:
-        """Start the node and its listeners. Raises StartupError."""
-
-    async def connect(self) -> MetadataStore:
-        """Open a session with the store, as soon as the quorum has a leader. Raises StartupError after
-        `stop_waiting`.
-        """
-
-    def has_leader(self) -> bool:
-        """Return whether this node hears a leader of the quorum."""
-
-    def stop_waiting(self) -> None:
-        """Let `connect` fail instead of waiting for a leader."""
-
-    async def serve(self, context: BrokerContext, authorizer: Authorizer | None) -> None:
-        """Use the users and the ACLs of the cluster for the controller listeners."""
-
-    async def stop(self) -> None:
-        """Stop the node and its listeners."""
-
-
 class QuorumStore(SharedStore):
     """The shared store of a cluster with a metadata quorum. It runs the node of this process."""
+
+    participant: QuorumParticipant
 
     def __init__(self, participant: QuorumParticipant) -> None:
         super().__init__(participant.connect)

@@ -1,7 +1,7 @@
 """Shared metadata store of a cluster, in ZooKeeper or another process: sessions, cluster ID and broker ID."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from kafka_compat.cluster.broker_context import StoreConnection
 from kafka_compat.config import BrokerConfig, ConfigError
@@ -14,6 +14,9 @@ from kafka_compat.errors import StartupError
 from kafka_compat.metadata.topic_nodes import new_id
 from kafka_compat.storage.clock import Clock
 from kafka_compat.tasks import CannotGoOn
+
+if TYPE_CHECKING:
+    from kafka_compat.cluster.quorum_participant import QuorumParticipant
 
 ConnectStore = Callable[[], Awaitable[MetadataStore]]
 """A function that opens a session with the store, or raises MetadataStoreError if this fails."""
@@ -82,6 +85,8 @@ class SharedStore:
     """The shared store of a cluster. `connect` opens the first session, and a new one after each expiry."""
 
     is_shared: Literal[True] = True
+    participant: "QuorumParticipant | None" = None
+    """The node of the metadata quorum in this process, or None if the store has no quorum."""
 
     def __init__(self, connect: ConnectStore) -> None:
         self._connect = connect

@@ -6,6 +6,7 @@ from kafka_compat.broker.quorum_process import QuorumProcess
 from kafka_compat.coordination.raft.values import NO_NODE
 from kafka_compat.http.routes import Answer, Call, NotNow, Route, Stream
 from kafka_compat.metrics.dialects import Dialect
+from kafka_compat.metrics.health import probes
 from kafka_compat.metrics.prometheus_text import CONTENT_TYPE, text_of
 from kafka_compat.metrics.quorum_beans import of_controller
 
@@ -19,19 +20,9 @@ class ControllerHealth:
 
     def routes(self) -> list[Route]:
         return [
-            Route("GET", "/live", self._live, "liveness: the event loop responds", for_anybody=True),
-            Route(
-                "GET",
-                "/ready",
-                self._ready,
-                "readiness: the quorum has a leader; otherwise 503 and the reasons",
-                for_anybody=True,
-            ),
+            *probes(self._ready, "the quorum has a leader"),
             Route("GET", "/metrics", self._metrics, "metrics of the quorum for Prometheus"),
         ]
-
-    async def _live(self, call: Call) -> Answer:
-        return {"live": True}
 
     async def _metrics(self, call: Call) -> Answer:
         families = of_controller(self._process.node, self._dialect)

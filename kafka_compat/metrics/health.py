@@ -3,7 +3,7 @@
 The routes require no authentication. Unlike the log, their responses name neither topics nor directories.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from kafka_compat.broker import Broker
 from kafka_compat.broker.services import BrokerServices
@@ -13,6 +13,20 @@ from kafka_compat.http.routes import Answer, Call, NotNow, Route
 from kafka_compat.long_work import Steps, batched
 
 
+def probes(ready: Callable[[Call], Awaitable[Answer]], readiness: str) -> list[Route]:
+    """Return the routes of a process. `ready` answers /ready, and `readiness` documents it."""
+    return [
+        Route("GET", "/live", _live, "liveness: the event loop responds", for_anybody=True),
+        Route(
+            "GET", "/ready", ready, f"readiness: {readiness}; otherwise 503 and the reasons", for_anybody=True
+        ),
+    ]
+
+
+async def _live(call: Call) -> Answer:
+    return {"live": True}
+
+
 class Health:
     """Health checks for the brokers of this process."""
 
@@ -20,19 +34,7 @@ class Health:
         self._brokers = brokers
 
     def routes(self) -> list[Route]:
-        return [
-            Route("GET", "/live", self._live, "liveness: the event loop responds", for_anybody=True),
-            Route(
-                "GET",
-                "/ready",
-                self._ready,
-                "readiness: the broker serves clients; otherwise 503 and the reasons",
-                for_anybody=True,
-            ),
-        ]
-
-    async def _live(self, call: Call) -> Answer:
-        return {"live": True}
+        return probes(self._ready, "the broker serves clients")
 
     async def _ready(self, call: Call) -> Answer:
         reasons = []

@@ -23,6 +23,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from kafka_compat.config.authorizer import AuthorizerSettings
 from kafka_compat.security.acls import bindings as acls
 from kafka_compat.security.acls.bindings import EVERYBODY, WILDCARD, Entry, Pattern, PatternType, Permission
 from kafka_compat.security.authorizer import Operation, ResourceType
@@ -78,6 +79,12 @@ class Rules:
         self._super_users = frozenset(super_users)
         self._allow_if_no_acl = allow_if_no_acl
         self._types = {resource_type: _OfType(resource_type) for resource_type in ResourceType}
+
+    @classmethod
+    def configured(cls, settings: AuthorizerSettings) -> "Rules":
+        """Return rules without ACLs for the settings of the authorizer."""
+        super_users = [Principal(kind, name) for kind, name in settings.super_users]
+        return cls(super_users, allow_if_no_acl=settings.allow_if_no_acl)
 
     def put(self, pattern: Pattern, entries: Iterable[Entry]) -> None:
         """Replace the ACLs on a pattern. Raises ValueError if a principal is invalid."""
