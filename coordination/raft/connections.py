@@ -26,13 +26,13 @@ class Connections:
         self._backoff_ends_ms: dict[int, int] = {}
 
     def send(self, node_id: int, now_ms: int) -> int:
-        """Note that a request is sent, and return its correlation ID."""
+        """Record a request, and return its correlation ID."""
         self._last_id += 1
         self._under_way[node_id] = _Request(self._last_id, now_ms)
         return self._last_id
 
     def is_ready(self, node_id: int, now_ms: int) -> bool:
-        """Return whether a request may be sent to the node."""
+        """Return whether a request can be sent: none is pending, and no backoff after a failure."""
         self._expire(node_id, now_ms)
         return node_id not in self._under_way and now_ms >= self._backoff_ends_ms.get(node_id, now_ms)
 
@@ -54,7 +54,7 @@ class Connections:
         return bool(self._under_way)
 
     def answered(self, node_id: int, correlation_id: int) -> bool:
-        """Note an answer. Returns False if it is late."""
+        """Record a response. Return False if it is late."""
         request = self._under_way.get(node_id)
         if request is None or request.correlation_id != correlation_id:
             return False
@@ -63,7 +63,7 @@ class Connections:
         return True
 
     def failed(self, node_id: int, correlation_id: int, now_ms: int) -> bool:
-        """Note a failure. Returns False if it is late."""
+        """Record a failure. Return False if it is late."""
         if not self.answered(node_id, correlation_id):
             return False
         self.back_off(node_id, now_ms)

@@ -97,10 +97,11 @@ class InstallSnapshot(NamedTuple):
     snapshot: OffsetAndEpoch
 
 
-# --- requests to other nodes. The answer, or RequestFailed, must be sent back as an event with the same
-# `correlation_id`, each once. A request must not wait for the answer to an earlier one: the earlier one may
-# hang, or wait at the other node. The driver knows the addresses of nodes: those of `RaftMachine.voters`, and
-# those of leaders that answers and requests have named. An unknown address is a RequestFailed (not refused).
+# --- requests to other nodes. The driver reports each response, or RequestFailed, as an event with the same
+# `correlation_id`, exactly once. A request must not wait for the response to an earlier one, which may be
+# delayed by the other node or never arrive. The driver knows the addresses of `RaftMachine.voters`, and of
+# leaders that requests and responses have named. If an address is unknown, it reports RequestFailed (not
+# refused).
 
 
 class SendVote(NamedTuple):

@@ -36,7 +36,9 @@ class Replica:
     last_caught_up_ms: int = -1
 
     def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
-        """Note a fetch. The replica has caught up if it has what the leader had now, or at its last fetch."""
+        """Record a fetch. The replica has caught up if it has all that the leader has, or had at the
+        replica's last fetch.
+        """
         if offset >= leader_end:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif self.last_fetch_leader_end >= 0 and offset >= self.last_fetch_leader_end:
@@ -117,7 +119,7 @@ class LeaderState:
     # --- progress
 
     def fetched(self, key: ReplicaKey, offset: int, leader_end: int, now_ms: int) -> None:
-        """Note a valid fetch of another replica."""
+        """Record a valid fetch of another replica."""
         replica = self._voter(key)
         if replica is None:
             replica = self._observers.setdefault(key, Replica(key))
@@ -125,7 +127,7 @@ class LeaderState:
         replica.fetched(offset, leader_end, now_ms)
 
     def is_alive(self, key: ReplicaKey, now_ms: int) -> None:
-        """Note that a replica sent a fetch, valid or not."""
+        """Record that a replica sent a fetch, valid or not."""
         if self._voter(key) is None:
             return
         self._fetched.add(key.node_id)
@@ -134,7 +136,7 @@ class LeaderState:
             self._check_deadline_ms = now_ms + self.check_quorum_timeout_ms
 
     def flushed(self, end_offset: int) -> None:
-        """Note that the leader's own records below the offset are on disk."""
+        """Record that the leader's own records below the offset are on disk."""
         self._flushed_end = end_offset
 
     def advance(self) -> bool:

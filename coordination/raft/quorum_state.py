@@ -230,7 +230,7 @@ class QuorumState:
     # --- effects
 
     def advance_high_watermark(self, offset: int) -> None:
-        """Note that records below the offset are committed. The high watermark never falls."""
+        """Advance the high watermark to an offset. A lower offset has no effect."""
         offset = min(offset, self.log.end_offset)
         if offset > self.high_watermark:
             self.high_watermark = offset

@@ -12,7 +12,7 @@ UNKNOWN_DIRECTORY = UUID(int=0)
 
 
 class ReplicaKey(NamedTuple):
-    """A node, and the metadata directory that it uses: a voter with an empty disk has another directory."""
+    """A node and its metadata directory. A voter whose disk was replaced has a new directory ID."""
 
     node_id: int
     directory_id: UUID = UNKNOWN_DIRECTORY

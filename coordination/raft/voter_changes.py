@@ -69,7 +69,7 @@ class VoterChanges:
         return None
 
     def _append(self, leader: LeaderState, voters: VoterSet) -> None:
-        """Append a set of voters, which counts at once."""
+        """Append a set of voters. It takes effect at once, before it is committed."""
         quorum = self._quorum
         base = quorum.log.end_offset
         quorum.log.append(Batch(base, base, quorum.epoch, voters))

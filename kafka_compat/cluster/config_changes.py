@@ -51,7 +51,8 @@ class ConfigChanges:
     async def start(self, store: MetadataStore) -> None:
         """Process notifications in this session. Skip existing notifications if `begin` was not called.
 
-        In another tree than before, process all, because earlier ones may have been moved there.
+        If the metadata has moved to another tree, process all notifications: the earlier ones may have moved
+        with it.
         """
         if not self._notices.has_begun:
             await self._notices.pass_over(store)

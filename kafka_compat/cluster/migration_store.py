@@ -130,7 +130,7 @@ class _Finding:
         return await self._connect[name]()
 
     def _take_opened(self) -> MetadataStoreError | None:
-        """Note opened sessions. Return why ZooKeeper is unreachable, if it is."""
+        """Record opened sessions. Return why ZooKeeper is unreachable, if it is."""
         failure = None
         for name, task in list(self._opening.items()):
             if not task.done():

@@ -50,8 +50,8 @@ class QuorumConfig(NamedTuple):
     listeners: tuple[Listener, ...]
     """The controller listeners that this node binds. Empty if the node is not a controller."""
     advertised: Mapping[str, Address]
-    """The addresses that other nodes connect to, by names of `listeners`. A missing address is the node's own
-    in `voters`, or else its host name and the bound port."""
+    """The advertised addresses of `listeners`, by listener name. For a missing one, other nodes connect to
+    the node's address in `voters`, or else to its host name and the bound port."""
     listener_name: str
     """The name of the listener for connections to controllers: the first of controller.listener.names."""
     security_protocol: str

@@ -149,8 +149,8 @@ class TlsSocket:
         self._on_open(self)
 
     def _repeats_hello(self) -> bool:
-        """Return whether the client has sent its first message again, as Java clients before 3.0 do when they
-        reject the certificate: they send the whole buffer that begins or ends with their new message.
+        """Return whether the client has sent its first message again. Java clients before 3.0 do so when they
+        reject the certificate: they send a whole buffer, which begins or ends with the new message.
         """
         first, last = self._first_received, self._last_received
         return first is not last and first[_CHANGE_BYTES:_HELLO_BYTES] in last[: 2 * _HELLO_BYTES]

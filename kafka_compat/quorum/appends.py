@@ -83,7 +83,7 @@ class Appends:
         return self._proposals[proposal_id].records
 
     def ended(self, proposal_id: Hashable, is_appended: bool) -> None:
-        """Note that a proposal was appended or rejected."""
+        """Record that a proposal was appended or rejected."""
         self._proposals.pop(proposal_id).done(is_appended)
 
     def close(self) -> None:

@@ -350,7 +350,7 @@ class QuorumNode:
             deferred.complete(respond(effect))
 
     def replica_left(self, node_id: int) -> None:
-        """Note that another node has closed a connection over which it fetched."""
+        """Record that another node has closed the connection on which it fetched."""
         if not self._stopped:
             self._application.replica_left(node_id)
 
@@ -389,7 +389,7 @@ class QuorumNode:
     # --- shutdown
 
     async def stop(self) -> None:
-        """Stop the node. A leader first lets another voter become leader, for a limited time."""
+        """Stop the node. A leader first waits, for a limited time, until another voter takes over."""
         if self._is_started and not self._stopped:
             was_leader = self.machine.role is Role.LEADER
             self.handle(events.Resigning())

@@ -74,7 +74,7 @@ class Peers:
         }
 
     def learn(self, node_id: int, address: Address) -> None:
-        """Note a leader's address that a request or a response contains."""
+        """Record a leader's address that a request or a response contains."""
         if node_id >= 0 and node_id != self._local.key.node_id:
             self._named.pop(node_id, None)
             self._named[node_id] = address
@@ -82,7 +82,7 @@ class Peers:
                 del self._named[next(iter(self._named))]
 
     def learn_endpoints(self, node_id: int, endpoints: requests.Endpoints) -> None:
-        """Note the addresses that a leader's request contains."""
+        """Record the addresses that a leader's request contains."""
         address = self._choice(endpoints)
         if address is not None:
             self.learn(node_id, address)

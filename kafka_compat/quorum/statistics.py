@@ -76,17 +76,17 @@ class QuorumStatistics:
         self._searching_since_ms: float | None = None
 
     def appended(self, count: int, end_offset: int, now_ms: float) -> None:
-        """Note that this leader appended records. `end_offset` is the offset after the last one."""
+        """Record that this leader appended records. `end_offset` is the offset after the last one."""
         self.appended_records.record(count, now_ms)
         self._uncommitted.append((end_offset, now_ms))
 
     def committed(self, high_watermark: int, now_ms: float) -> None:
-        """Note that the high watermark has advanced."""
+        """Record that the high watermark has advanced."""
         while self._uncommitted and self._uncommitted[0][0] <= high_watermark:
             self.commits.record(now_ms - self._uncommitted.popleft()[1], now_ms)
 
     def role_changed(self, *, is_leader: bool, knows_leader: bool, now_ms: float) -> None:
-        """Note the role of this node, and whether it knows a leader."""
+        """Record the role of this node, and whether it knows a leader."""
         if not is_leader:
             self._uncommitted.clear()
         if not knows_leader:

@@ -66,7 +66,7 @@ class TokenIssuer:
 
     @property
     def keys_url(self) -> str:
-        """The address of the public keys (JWKS)."""
+        """The URL of the public keys (JWKS)."""
         return self.url + _KEYS
 
     @property
@@ -76,7 +76,7 @@ class TokenIssuer:
 
     @property
     def java_option(self) -> str:
-        """An option for the JVM: Kafka 4 clients request tokens only from allowed URLs."""
+        """The JVM option that lets Kafka 4 clients request tokens from the issuer's URLs."""
         urls = [self.token_url, *(self._fixed_url(number) for number in range(len(self._fixed)))]
         return f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={','.join(urls)}"
 

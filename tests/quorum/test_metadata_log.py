@@ -67,7 +67,7 @@ def check_recovered(disk: SimulatedFilesystem, work: Workload) -> Model:
     assert [each[1] for each in found.epochs] == sorted({each[1] for each in found.epochs})
     matching = []
     for model in (work.model, work.after):
-        # Segments, and thus the start, may be older than in memory.
+        # A deleted segment may still be on disk, so the log may start earlier than in memory.
         expected = [batch for batch in model.batches if batch[0] >= found.start.offset]
         overlapping = [batch for batch in batches if batch[0] >= model.start.offset]
         if work.is_appending:

@@ -24,7 +24,7 @@ class TopicData:
 
 @s.struct
 class LeaderEndpoint:
-    """An address of the leader, by the name of its controller listener."""
+    """The address of one of the leader's controller listeners."""
 
     name: s.String = s.field("1+", default="")
     host: s.String = s.field("1+", default="")

@@ -12,7 +12,7 @@ from tests.coordination.raft.bench import Bench, key, log_of
 
 
 def leader(bench: Bench | None = None) -> Bench:
-    """A leader whose first record is flushed."""
+    """Return a bench whose leader has flushed its first record."""
     bench = (bench or Bench()).lead()
     bench.flush()
     return bench
