@@ -101,8 +101,8 @@ async def test_a_node_that_cannot_save_its_vote_stops_and_another_one_leads(
     stopped = asyncio.Event()
     process.on_fatal = stopped.set
     directory = Path(process.node.log.directory)
-    shutil.rmtree(directory)
-    # The vote of the next epoch cannot be saved.
+    # The vote of the next epoch cannot be saved. Move the directory at once, as the worker may write to it.
+    directory.rename(tmp_path / "moved")
     process.node.handle(Resigning())
     other = next(node for node in cluster.nodes.values() if node is not process.node)
     await asyncio.wait_for(stopped.wait(), 30)
