@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -102,7 +103,7 @@ async def test_a_node_that_cannot_save_its_vote_stops_and_another_one_leads(
     process.on_fatal = stopped.set
     directory = Path(process.node.log.directory)
     # The vote of the next epoch cannot be saved. Move the directory at once, as the worker may write to it.
-    directory.rename(tmp_path / "moved")
+    os.rename(directory, tmp_path / "moved")
     process.node.handle(Resigning())
     other = next(node for node in cluster.nodes.values() if node is not process.node)
     await asyncio.wait_for(stopped.wait(), 30)
