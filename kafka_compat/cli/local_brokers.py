@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from kafka_compat.cli.http_services import LISTENER
 from kafka_compat.config import BrokerConfig, ConfigError, Listener
-from kafka_compat.config.quorum import is_of_quorum
+from kafka_compat.config.quorum_names import is_of_quorum
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal, Journal
 from kafka_compat.errors import StartupError

@@ -31,18 +31,17 @@ from kafka_compat.config.listeners import (
     with_host_name,
 )
 from kafka_compat.config.own_settings import default_log_dir
-from kafka_compat.config.quorum import (
+from kafka_compat.config.quorum_names import (
     LISTENER_NAMES,
-    QuorumConfig,
     controller_names,
     implied_protocols,
     is_of_quorum,
-    quorum_config,
     wants_quorum,
 )
 
 if TYPE_CHECKING:
     from kafka_compat.config.environment import TopicToCreate
+    from kafka_compat.config.quorum import QuorumConfig
 
 #: Groups of settings for one value in different units, each in order of precedence. A dynamic setting of a
 #: group overrides all static ones: a dynamic log.retention.hours overrides a static log.retention.ms.
@@ -338,6 +337,9 @@ class BrokerConfig(TypedValues):
             )
         check_bound(self._bound, self.str("listeners") or "")
         if wants_quorum(self.static):
+            # Imported here because a standalone broker does not need it at startup.
+            from kafka_compat.config.quorum import quorum_config
+
             self.quorum = quorum_config(
                 self, self.static, self.log_dirs[0], self._bound, self._advertised, self._protocols
             )

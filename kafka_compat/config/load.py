@@ -9,7 +9,7 @@ from typing import Final
 from kafka_compat.config.broker_config import BrokerConfig
 from kafka_compat.config.keys import ConfigError
 from kafka_compat.config.properties import parse_properties
-from kafka_compat.config.quorum import (
+from kafka_compat.config.quorum_names import (
     BOOTSTRAP_SERVERS,
     LISTENER_NAMES,
     ROLES,
