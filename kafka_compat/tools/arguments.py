@@ -80,6 +80,27 @@ def parse(
     return found, []
 
 
+def show_help(page: str, commands: Sequence[str], words: Sequence[str]) -> None:
+    """If a flag asks for help, print the help of the command line or of its command, and exit with code 0."""
+    command = next((word for word in words if word in commands), "")
+    place = words.index(command) if command else len(words)
+    for file, some in ((page, words[:place]), (f"{page}-{command}", words[place:])):
+        if {"-h", "--help"} & {*some}:
+            print("\n".join(help_of(file)))
+            sys.exit(0)
+
+
+def parse_command(
+    program: str, page: str, commands: Mapping[str, Mapping[str, Argument]], rest: Sequence[str]
+) -> tuple[str, Arguments]:
+    """Return the command at the start of `rest`, which `parse` returned, and the values of its flags."""
+    if not rest:
+        fail(program, page, "too few arguments")
+    command, *more = rest
+    given, _ = parse(program, f"{page}-{command}", commands[command], more)
+    return command, given
+
+
 def check_required(program: str, page: str, known: Mapping[str, Argument], found: Arguments) -> None:
     """Exit with an error if a required flag is missing."""
     for name, argument in reversed(list(known.items())):

@@ -8,7 +8,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected, settings_in
-from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, parse
+from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, parse, parse_command
 from kafka_compat.tools.failure import Failure, check, of_client, report
 
 _PROGRAM: Final = "kafka-cluster"
@@ -32,12 +32,9 @@ _RACK_WIDTH: Final = 10
 def run(arguments: list[str]) -> int:
     """Run the command and return its exit code."""
     _, rest = parse(_PROGRAM, _PAGE, {}, arguments, until=tuple(_COMMANDS))
-    if not rest:
-        fail(_PROGRAM, _PAGE, "too few arguments")
-    command, *more = rest
-    page, known = f"{_PAGE}-{command}", _COMMANDS[command]
-    options, _ = parse(_PROGRAM, page, known, more)
-    check_required(_PROGRAM, page, known, options)
+    command, options = parse_command(_PROGRAM, _PAGE, _COMMANDS, rest)
+    page = f"{_PAGE}-{command}"
+    check_required(_PROGRAM, page, _COMMANDS[command], options)
     chosen = [name for name in _ADDRESSES if name in options]
     if not chosen:
         text = "one of the arguments --bootstrap-server/-b --bootstrap-controller/-C is required"

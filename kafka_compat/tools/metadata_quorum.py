@@ -17,9 +17,16 @@ from kafka_compat.protocol.messages import add_raft_voter, describe_quorum
 from kafka_compat.protocol.zero_uuid import ZERO_UUID
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import TIMEOUT_MS, connected
-from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, parse
+from kafka_compat.tools.arguments import (
+    Argument,
+    Arguments,
+    check_required,
+    fail,
+    parse,
+    parse_command,
+    show_help,
+)
 from kafka_compat.tools.failure import Failure, executed, failure_of, of_client, report
-from kafka_compat.tools.options import help_of
 
 _PROGRAM: Final = "kafka-metadata-quorum"
 _PAGE: Final = "metadata-quorum"
@@ -78,23 +85,14 @@ def run(arguments: list[str]) -> int:
 
 def _parsed(arguments: list[str]) -> tuple[str, Arguments, Arguments]:
     words = [_SHORT.get(word, word) for word in arguments]
-    command = next((word for word in words if word in _COMMANDS), "")
-    place = words.index(command) if command else len(words)
-    for page, some in ((_PAGE, words[:place]), (f"{_PAGE}-{command}", words[place:])):
-        if {"-h", "--help"} & {*some}:
-            print("\n".join(help_of(page)))
-            sys.exit(0)
+    show_help(_PAGE, tuple(_COMMANDS), words)
     base, rest = parse(_PROGRAM, _PAGE, _BASE, words, until=tuple(_COMMANDS))
     if _SERVER in base and _CONTROLLER in base:
         later = max((words.index(f"--{name}"), name) for name in (_SERVER, _CONTROLLER))[1]
         other = _SERVER if later == _CONTROLLER else _CONTROLLER
         fail(_PROGRAM, _PAGE, f"argument --{later}: not allowed with argument --{other}")
-    if not rest:
-        fail(_PROGRAM, _PAGE, "too few arguments")
-    command, *more = rest
-    page, known = f"{_PAGE}-{command}", _COMMANDS[command]
-    given, _ = parse(_PROGRAM, page, known, more)
-    check_required(_PROGRAM, page, known, given)
+    command, given = parse_command(_PROGRAM, _PAGE, _COMMANDS, rest)
+    check_required(_PROGRAM, f"{_PAGE}-{command}", _COMMANDS[command], given)
     if _SERVER not in base and _CONTROLLER not in base:
         fail(_PROGRAM, _PAGE, f"one of the arguments --{_SERVER} --{_CONTROLLER} is required")
     return command, base, given

@@ -29,9 +29,16 @@ from kafka_compat.storage.directories.checkpoints import META_PROPERTIES, decode
 from kafka_compat.storage.directories.directory_claim import stored_meta_properties
 from kafka_compat.storage.errors import InconsistentMetaProperties
 from kafka_compat.tools import features
-from kafka_compat.tools.arguments import Argument, Arguments, check_required, fail, parse
+from kafka_compat.tools.arguments import (
+    Argument,
+    Arguments,
+    check_required,
+    fail,
+    parse,
+    parse_command,
+    show_help,
+)
 from kafka_compat.tools.failure import Failure, illegal_argument
-from kafka_compat.tools.options import help_of
 
 _PROGRAM: Final = "kafka-storage"
 _PAGE: Final = "storage"
@@ -91,18 +98,10 @@ def run(arguments: list[str]) -> int:
 def _parsed(arguments: list[str]) -> tuple[str, Arguments, Sequence[str]]:
     """Return the command, its flags, and all values of --feature, which may be repeated."""
     words = [f"--{_SHORT[word[1:]]}" if word[1:] in _SHORT and len(word) == 2 else word for word in arguments]
-    command = next((word for word in words if word in _COMMANDS), "")
-    place = words.index(command) if command else len(words)
-    for page, some in ((_PAGE, words[:place]), (f"{_PAGE}-{command}", words[place:])):
-        if {"-h", "--help"} & {*some}:
-            print("\n".join(help_of(page)))
-            sys.exit(0)
+    show_help(_PAGE, tuple(_COMMANDS), words)
     _, rest = parse(_PROGRAM, _PAGE, {}, words, until=tuple(_COMMANDS))
-    if not rest:
-        fail(_PROGRAM, _PAGE, "too few arguments")
-    command, *more = rest
-    page, known = f"{_PAGE}-{command}", _COMMANDS[command]
-    given, _ = parse(_PROGRAM, page, known, more)
+    command, given = parse_command(_PROGRAM, _PAGE, _COMMANDS, rest)
+    page, known, more = f"{_PAGE}-{command}", _COMMANDS[command], rest[1:]
     chosen = sorted((more.index(f"--{name}"), name) for name in _EXCLUSIVE if f"--{name}" in more)
     if len(chosen) > 1:
         first, second = (known[name].named(name) for _, name in chosen[:2])
