@@ -11,7 +11,7 @@ Rules
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 log = logging.getLogger(__name__)
 
@@ -148,3 +148,13 @@ async def asked_for_all(items: Sequence[S], ask: Callable[[S], Awaitable[T]], mo
         for worker in workers:
             worker.cancel()
     return [found[number] for number in range(len(found))]
+
+
+def settle(answer: asyncio.Future[Any], outcome: Any) -> None:
+    """Set the result of a future, or its exception if `outcome` is one, unless its caller was canceled."""
+    if answer.done():
+        return
+    if isinstance(outcome, Exception):
+        answer.set_exception(outcome)
+    else:
+        answer.set_result(outcome)

@@ -1,16 +1,39 @@
-"""Advertised addresses of a broker's listeners (advertised.listeners)."""
+"""Addresses of listeners: binding at startup, and advertised addresses (advertised.listeners)."""
 
 from __future__ import annotations
 
+import errno
 import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kafka_compat.errors import StartupError
 from kafka_compat.network.server import EVERY_INTERFACE
 
 if TYPE_CHECKING:
     from kafka_compat.api.caller import Caller
+    from kafka_compat.config import Listener
     from kafka_compat.metadata.cache import BrokerMetadata
+    from kafka_compat.network.server import Server
+
+
+def bind(server: Server, listener: Listener, program: str, remedy: str) -> None:
+    """Bind the address of a listener. If this fails, raise StartupError with the remedy; if the address is in
+    use, the message also asks whether another `program` is running.
+    """
+    try:
+        server.bind(listener)
+    except OSError as error:
+        question = f"Is another {program} running? " if error.errno == errno.EADDRINUSE else ""
+        raise StartupError(
+            f"cannot listen on {listener.name}://{listener.host}:{listener.port}: "
+            f"{error.strerror or error}. {question}{remedy}"
+        ) from error
+
+
+def default_address(host: str, port: int) -> tuple[str, int]:
+    """Return the address at which other machines reach a listener that is not advertised."""
+    return (socket.gethostname() if host in EVERY_INTERFACE else host), port
 
 
 class Addresses:
@@ -31,8 +54,7 @@ class Addresses:
         advertised = self._advertised.get(listener)
         if advertised is not None:
             return advertised
-        host, port = self._bound[listener]
-        return (socket.gethostname() if host in EVERY_INTERFACE else host), port
+        return default_address(*self._bound[listener])
 
     def address_for(self, broker: BrokerMetadata, caller: Caller) -> tuple[str, int]:
         """Return the address of `broker` on the listener that `caller` is connected to."""

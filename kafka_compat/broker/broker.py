@@ -8,7 +8,6 @@ Shutdown has the reverse order; acknowledged records are on disk before the clea
 from __future__ import annotations
 
 import asyncio
-import errno
 import gc
 import logging
 from collections.abc import Callable, Mapping
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from kafka_compat.api.calls import Calls
 from kafka_compat.api.slow_requests import SlowRequests
 from kafka_compat.broker import log_directories
-from kafka_compat.broker.addresses import Addresses
+from kafka_compat.broker.addresses import Addresses, bind
 from kafka_compat.broker.connection_limits import by_listener, connection_rates, limits
 from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.broker.hosted_coordinators import HostedCoordinators
@@ -237,16 +236,11 @@ class Broker:
 
     def _bind(self, server: Server) -> None:
         for listener in self.config.listeners:
-            try:
-                server.bind(listener)
-            except OSError as error:
-                is_taken = error.errno == errno.EADDRINUSE
-                raise StartupError(
-                    f"cannot listen on {listener.name}://{listener.host}:{listener.port}: "
-                    f"{error.strerror or error}. "
-                    f"{'Is another broker running? ' if is_taken else ''}Choose another address with "
-                    f"--override listeners={listener.name}://127.0.0.1:PORT (0 for any free port)."
-                ) from error
+            remedy = (
+                "Choose another address with "
+                f"--override listeners={listener.name}://127.0.0.1:PORT (0 for any free port)."
+            )
+            bind(server, listener, "broker", remedy)
 
     def _make_entrances(self, server: Server) -> Entrances | None:
         """Create the listeners' authentication. Return None if no listener uses TLS or SASL."""

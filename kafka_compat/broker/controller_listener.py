@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka_compat.api.calls import Calls
+from kafka_compat.broker.addresses import bind
 from kafka_compat.broker.connection_limits import connection_rates, limits
 from kafka_compat.config import ConfigError
 from kafka_compat.errors import StartupError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kafka_compat.storage.clock import Clock
 
 _HANDLERS = "kafka_compat.handlers.controller"
+_REMEDY = "Choose another port in listeners and controller.quorum.voters"
 
 
 class ControllerServices:
@@ -66,7 +67,7 @@ class ControllerListener:
         self._services: ControllerServices | None = None
         try:
             for listener in listeners:
-                self._bind(listener)
+                bind(self.server, listener, "node", _REMEDY)
             if any(listener.security_protocol != "PLAINTEXT" for listener in listeners):
                 from kafka_compat.broker.entrances import Entrances
 
@@ -77,17 +78,6 @@ class ControllerListener:
         except StartupError:
             self.server.stop()
             raise
-
-    def _bind(self, listener: Listener) -> None:
-        try:
-            self.server.bind(listener)
-        except OSError as error:
-            is_taken = error.errno == errno.EADDRINUSE
-            raise StartupError(
-                f"cannot listen on {listener.name}://{listener.host}:{listener.port}: "
-                f"{error.strerror or error}. {'Is another node running? ' if is_taken else ''}Choose another "
-                "port in listeners and controller.quorum.voters"
-            ) from error
 
     @property
     def bound(self) -> Mapping[str, tuple[str, int]]:

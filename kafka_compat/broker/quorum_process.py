@@ -16,6 +16,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kafka_compat.broker.addresses import default_address
 from kafka_compat.broker.controller_listener import ControllerListener
 from kafka_compat.broker.hooks import BrokerHooks
 from kafka_compat.clock import SystemClock
@@ -24,7 +25,6 @@ from kafka_compat.coordination.raft.values import NO_NODE, ReplicaKey, Voter
 from kafka_compat.coordination.replicated_store.store import ReplicatedStore
 from kafka_compat.errors import StartupError, StoppedWaiting
 from kafka_compat.lazy import Lazy
-from kafka_compat.network.server import EVERY_INTERFACE
 from kafka_compat.quorum import metadata_directory
 from kafka_compat.quorum.alone import is_first_voter
 from kafka_compat.quorum.opening import open_node
@@ -183,7 +183,7 @@ class QuorumProcess:
                     # In contrast to the host name of a container, this name also applies to the next one.
                     address = servers[0]
             if address is None:
-                address = (socket.gethostname() if host in EVERY_INTERFACE else host, port)
+                address = default_address(host, port)
             found[name] = address
         return found
 

@@ -27,6 +27,7 @@ from kafka_compat.protocol import codec, messages
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.headers import RequestHeader, decode_response_header, encode_request_header
 from kafka_compat.security.broker_security import NONE, BrokerSecurity
+from kafka_compat.tasks import settle
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ class BrokerClient:
         self, link: _Link, timeout_s: float, api_key: ApiKey, version: int, request: Any
     ) -> asyncio.Future[Any]:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._write(link, api_key, version, request, timeout_s, True, partial(_resolve, answer))
+        self._write(link, api_key, version, request, timeout_s, True, partial(settle, answer))
         return answer
 
     async def connect(self) -> None:
@@ -344,12 +345,3 @@ class _Link(asyncio.BufferedProtocol):
             self._watch(deadline_s)
         else:
             self.drop(ConnectionError(f"{self._name} did not respond in time"))
-
-
-def _resolve(answer: asyncio.Future[Any], response: Any) -> None:
-    if answer.done():
-        return  # The caller was canceled.
-    if isinstance(response, Exception):
-        answer.set_exception(response)
-    else:
-        answer.set_result(response)

@@ -17,6 +17,7 @@ from kafka_compat.quorum.batches import read_fetched
 from kafka_compat.quorum.peer_connections import Done, Lane, NotSupported, PeerConnections, is_refused
 from kafka_compat.quorum.requests import VERSIONS, Local, Rejected
 from kafka_compat.storage.errors import StorageError
+from kafka_compat.tasks import settle
 
 if TYPE_CHECKING:
     from kafka_compat.coordination.raft.values import VoterSet
@@ -125,11 +126,9 @@ class Peers:
         else:
             read = partial(requests.epoch_answered, sent)
             if isinstance(sent, effects.SendBeginQuorumEpoch):
-                key, request = ApiKey.BEGIN_QUORUM_EPOCH, requests.begin_request(self._local, sent)
-                make = lambda _: request  # noqa: E731
+                key, make = ApiKey.BEGIN_QUORUM_EPOCH, _always(requests.begin_request(self._local, sent))
             else:
-                key, end = ApiKey.END_QUORUM_EPOCH, requests.end_request(self._local, sent)
-                make = lambda _: end  # noqa: E731
+                key, make = ApiKey.END_QUORUM_EPOCH, _always(requests.end_request(self._local, sent))
         address = self.address_of(sent.node_id)
         if address is None:
             self._fail_soon(sent)
@@ -174,7 +173,7 @@ class Peers:
 
         request = requests.fetch_request(self._local, sent)
         self._connections_to(address).send(
-            Lane.FETCH, ApiKey.FETCH, VERSIONS[ApiKey.FETCH], lambda _: request, done
+            Lane.FETCH, ApiKey.FETCH, VERSIONS[ApiKey.FETCH], _always(request), done
         )
 
     def _answered(
@@ -230,23 +229,14 @@ class Peers:
             problem = ConnectionError(f"the address of node {node_id} is unknown")
             asyncio.get_running_loop().call_soon(done, problem)
             return
-        self._connections_to(address).send(lane, api_key, VERSIONS[api_key], lambda _: request, done)
+        self._connections_to(address).send(lane, api_key, VERSIONS[api_key], _always(request), done)
 
     async def ask(self, node_id: int, api_key: ApiKey, request: Any, lane: Lane = Lane.CONTROL) -> Any:
         """Send a request to a node, and return the response. Raises ConnectionError, MalformedRequest or
         NotSupported.
         """
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-        def done(response: Any) -> None:
-            if answer.done():
-                return
-            if isinstance(response, Exception):
-                answer.set_exception(response)
-            else:
-                answer.set_result(response)
-
-        self.send(node_id, lane, api_key, request, done)
+        self.send(node_id, lane, api_key, request, partial(settle, answer))
         return await answer
 
     async def close(self) -> None:
@@ -255,3 +245,8 @@ class Peers:
         connections, self._connections = self._connections, {}
         for each in connections.values():
             await each.close()
+
+
+def _always(request: Any) -> Callable[[int], Any]:
+    """Return a function that returns the same request for all versions."""
+    return lambda version: request
