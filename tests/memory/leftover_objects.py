@@ -17,6 +17,8 @@ from functools import lru_cache
 from types import CoroutineType, FrameType, GeneratorType
 from typing import Any
 
+import pytest
+
 MARK = "comes-and-goes"
 _MARK_BYTES = MARK.encode()
 PATIENCE_S = 20
@@ -27,26 +29,50 @@ _EXAMINED_AT_ONCE = 1000
 
 _before: list[Any] = []
 """Objects that mention such names from the start, such as the report of an earlier failed test."""
+_old_caches: list[Any] = []
+"""Caches of functions, which are older than the objects that are examined."""
 
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Disable the garbage collector, and logging, because pytest keeps log records, which contain names."""
+    """Disable the garbage collector, and logging, because pytest keeps log records, which contain names.
+
+    Start the broker within this context, and then call `started`. The functions below examine only the
+    objects that were created in this context. Older objects, such as the registries of modules, are examined
+    once, at the end: raises AssertionError that shows the references.
+    """
     threshold = gc.get_threshold()
     logging.disable()
     gc.collect()
     gc.disable()
-    # Only now, because a broker freezes what survives a collection.
     gc.unfreeze()
     _before[:] = _holders()
+    _old_caches[:] = _caches()
+    gc.freeze()
     try:
-        yield
+        with pytest.MonkeyPatch.context() as patch:
+            # A broker freezes what survives a collection, and frozen objects are not examined.
+            patch.setattr(gc, "freeze", lambda: None)
+            patch.setattr(gc, "unfreeze", lambda: None)
+            yield
+        gc.unfreeze()
+        if holders := _holders():
+            raise AssertionError(f"{len(holders)} objects are left:\n" + "\n".join(_shown(holders)))
     finally:
+        gc.unfreeze()
         _before.clear()
+        _old_caches.clear()
         logging.disable(logging.NOTSET)
         gc.set_threshold(*threshold)
         gc.enable()
         gc.collect()
+
+
+def started() -> None:
+    """Ignore the objects that mention names of a test so far. Call this after the broker has started, since
+    its settings name a super user.
+    """
+    _before.extend(_holders())
 
 
 async def nothing_left() -> None:
@@ -95,16 +121,17 @@ def _mentioned(referents: list[Any]) -> list[str | bytes]:
 
 def _holders() -> list[Any]:
     """Return the objects that refer to a name with MARK."""
-    everything = gc.get_objects()
-    for each in everything:
-        if type(each) is type(_cached):
-            # Caches hold a bounded number of results.
-            each.cache_clear()
-    del each, everything
+    # Caches hold a bounded number of results.
+    for cache in (*_old_caches, *_caches()):
+        cache.cache_clear()
     known = {id(each) for each in _before}
     return [
         each for each in _mentioning(gc.get_objects()) if id(each) not in known and not _is_of_tests(each)
     ]
+
+
+def _caches() -> list[Any]:
+    return [each for each in gc.get_objects() if type(each) is type(_cached)]
 
 
 def _mentioning(objects: list[Any]) -> Iterator[Any]:

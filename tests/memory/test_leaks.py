@@ -19,7 +19,7 @@ from kafka_compat.coordination.nodes import following
 from tests.memory.churn import SHORT_EXPIRIES
 from tests.memory.client_actions import ACTS, USER, Act, Place
 from tests.memory.expiries import EXPIRIES_OF_A_TEST, TIMES
-from tests.memory.leftover_objects import counts, grown, nothing_left, without_collector
+from tests.memory.leftover_objects import counts, grown, nothing_left, started, without_collector
 from tests.memory.share_actions import SHARE_ACTS
 from tests.security.authority import Authority
 from tests.support import campaign
@@ -69,12 +69,13 @@ async def place(
     monkeypatch.setattr(following, "NOTICE_MAX_AGE_MS", -1)
     keys = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(key_store)}
     settings = {**SETTINGS, **keys, **request.param, "log.dirs": f"{tmp_path}/1,{tmp_path}/2"}
-    broker = standalone_broker(BrokerConfig.from_properties(settings))
-    await broker.start()
-    addresses = {name: f"{host}:{port}" for name, (host, port) in broker.addresses.items()}
     with without_collector():
+        broker = standalone_broker(BrokerConfig.from_properties(settings))
+        await broker.start()
+        started()
+        addresses = {name: f"{host}:{port}" for name, (host, port) in broker.addresses.items()}
         yield Place(addresses["PLAINTEXT"], addresses["TLS"], addresses["SASL"])
-    await broker.stop()
+        await broker.stop()
 
 
 @pytest.mark.parametrize("act", [*ACTS, *SHARE_ACTS], ids=lambda act: act.__name__)

@@ -25,11 +25,11 @@ async def address(tmp_path: Path) -> AsyncIterator[str]:
         "offsets.topic.replication.factor": str(BROKERS),
         "transaction.state.log.replication.factor": str(BROKERS),
     }
-    cluster = EmbeddedCluster(tmp_path, BROKERS, {**SHORT_EXPIRIES, **EXPIRIES_OF_A_TEST, **replicated})
-    await cluster.start()
     with without_collector():
+        cluster = EmbeddedCluster(tmp_path, BROKERS, {**SHORT_EXPIRIES, **EXPIRIES_OF_A_TEST, **replicated})
+        await cluster.start()
         yield f"127.0.0.1:{cluster.port(1)}"
-    await cluster.stop()
+        await cluster.stop()
 
 
 async def test_deleted_replicated_topics_do_not_leak_objects(address: str) -> None:
@@ -45,4 +45,6 @@ async def test_deleted_replicated_topics_do_not_leak_objects(address: str) -> No
             await act()
         await nothing_left()
         growth.append(await grown(before, TIMES))
+        if not growth[-1]:
+            return
     assert growth[0] & growth[1] == set()
