@@ -14,9 +14,11 @@ import gc
 import os
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 from kafka_compat.storage.log import log as log_module
 from tests.conformance.features import disable_consumer_groups
@@ -29,6 +31,9 @@ from tests.support.servers import IMPATIENT, GenuineKafka, KafkaCompatBroker, St
 settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("project")
 
+
+IN_ONE_WORKER = ("tests/conformance/", "tests/interop/", "tests/pipelines/")
+"""Directories whose files share servers that take a while to start: several Kafka versions, or Spark."""
 
 DESCRIPTORS_LEFT_MAX = 60
 """Shared servers that a module starts, and their clients, keep some descriptors open."""
@@ -62,6 +67,19 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if config.getoption("--expect-compiled") and not COMPILED:
         raise pytest.UsageError(f"{log_module.__file__} is not compiled; run scripts/test --compiled")
+
+
+class _Scheduling(LoadFileScheduling):
+    """Give each worker of xdist whole files, or whole directories of IN_ONE_WORKER."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        directory = next((each for each in IN_ONE_WORKER if nodeid.startswith(each)), None)
+        return directory or str(super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    return _Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_report_header() -> str:

@@ -26,7 +26,7 @@ ALL_OPERATIONS, WITHOUT_READ = 3400, 3392
 """Authorized operations of a group: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS."""
 
 
-@pytest.fixture(scope="module", params=["ours", "genuine"][: campaign.rounds(1, 2)])
+@pytest.fixture(scope="module", params=campaign.sides())
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     directory = tmp_path_factory.mktemp(request.param)
     if request.param == "ours":

@@ -104,6 +104,7 @@ CLIENTS = {
             frozenset(),
             java_version="0.9.0.1",
             java_sources=("common", "v0_9"),
+            everyday=False,
         ),
         ClientKind(
             "java-0.10.2.2",
@@ -118,6 +119,7 @@ CLIENTS = {
             _RECORDS_OF_TODAY | _TOPIC_ADMIN | _EXACTLY_ONCE,
             java_version="1.1.1",
             java_sources=("common", "modern", "v1"),
+            everyday=False,
         ),
         ClientKind(
             "java-3.9.1",
@@ -132,6 +134,7 @@ CLIENTS = {
             _RECORDS_OF_TODAY | _FULL_ADMIN | {"static", "cooperative"} | _EXACTLY_ONCE,
             java_version="4.1.0",
             java_sources=("common", "modern", "v3"),
+            everyday=False,
         ),
         ClientKind(
             "franz-go",

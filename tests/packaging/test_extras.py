@@ -26,6 +26,7 @@ from tests.support.servers import KafkaCompatBroker
 from tests.telemetry.pushing import gauges, push
 
 RECORDS = 100
+campaign_only = pytest.mark.skipif(not campaign.enabled(), reason="installs many packages: with --campaign")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_the_pure_wheel_contains_only_sources_and_supports_any_python(wheel: Pat
     assert wheels.contents(wheel) == wheels.sources() | {"kafka_compat/py.typed"}
 
 
-@pytest.mark.parametrize("extra", ["", "[fast]"])
+@pytest.mark.parametrize("extra", ["", "[fast]"] if campaign.enabled() else ["[fast]"])
 def test_the_wheel_can_run_a_broker_and_installs_only_its_own_packages(
     wheel: Path, tmp_path: Path, extra: str
 ) -> None:
@@ -86,6 +87,7 @@ def _serving(installed: Installed, folder: Path, **settings: str) -> Iterator[st
         assert process.stop() == 0
 
 
+@campaign_only
 def test_pushed_metrics_are_accepted_with_the_telemetry_extra(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[telemetry] @ file://{wheel}")
     url = f"http://127.0.0.1:{free_port()}"
@@ -96,6 +98,7 @@ def test_pushed_metrics_are_accepted_with_the_telemetry_extra(wheel: Path, tmp_p
     assert [value for (name, _), value in told if name == "org_apache_kafka_x"] == [4.5]
 
 
+@campaign_only
 def test_metrics_can_be_pushed_with_the_otel_extra(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[otel] @ file://{wheel}")
     with Receiver(free_port()) as receiver:
@@ -105,6 +108,7 @@ def test_metrics_can_be_pushed_with_the_otel_extra(wheel: Path, tmp_path: Path) 
     assert pushed.samples["kafka_brokers", frozenset()] == 1
 
 
+@campaign_only
 def test_values_can_be_decoded_with_the_schemas_extra(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[schemas] @ file://{wheel}")
     asked = (
@@ -115,6 +119,7 @@ def test_values_can_be_decoded_with_the_schemas_extra(wheel: Path, tmp_path: Pat
     assert installed.run(installed.python, "-c", asked).strip() == '"EWR"'
 
 
+@campaign_only
 @pytest.mark.skipif(shutil.which("krb5-config") is None, reason="gssapi needs Kerberos headers")
 def test_the_kerberos_extra_installs_the_packages_that_gssapi_needs(wheel: Path, tmp_path: Path) -> None:
     installed = Installed(tmp_path / "venv", f"kafka-compat[kerberos] @ file://{wheel}")
@@ -150,7 +155,7 @@ def test_a_five_line_test_needs_only_a_client_and_pytest(wheel: Path, tmp_path: 
     assert "1 passed" in said
 
 
-@pytest.mark.skipif(not campaign.enabled(), reason="installs Spark again: with --campaign")
+@campaign_only
 def test_a_topic_can_be_archived_with_the_spark_extra(
     wheel: Path, tmp_path: Path, broker: KafkaCompatBroker
 ) -> None:

@@ -15,6 +15,7 @@ from tests.support import campaign
 campaign_only = pytest.mark.skipif(not campaign.enabled(), reason="takes minutes: with --campaign")
 
 
+@campaign_only
 @pytest.mark.timeout(1200)
 def test_a_clean_checkout_runs_and_compiles_without_extras(tmp_path: Path) -> None:
     """`scripts/run` installs no extras, and mypyc, which `scripts/compile` runs next, checks the types of the

@@ -46,6 +46,7 @@ def test_the_tested_versions_match_setup_cfg() -> None:
 
 
 @pytest.mark.skipif(not _TRIED, reason="no other Python version found")
+@pytest.mark.skipif(not campaign.enabled(), reason="installs many packages: with --campaign")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("version", _TRIED)
 def test_other_python_versions_run_a_broker_and_the_fixtures(tmp_path: Path, version: str) -> None:

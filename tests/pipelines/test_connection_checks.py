@@ -30,7 +30,8 @@ from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.first_look import first_look, first_look_at_target
 from kafka_compat.pipelines.kafka_options import java_names, producer_properties
 from tests.security.authority import Authority
-from tests.support.campaign import enabled, rounds
+from tests.support import campaign
+from tests.support.campaign import rounds
 from tests.support.offsets_topic import make_offsets_topic
 from tests.support.ports import free_port
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server, run_kafka_compat
@@ -61,7 +62,7 @@ class Place(NamedTuple):
         return str(file)
 
 
-@pytest.fixture(scope="module", params=["ours", "genuine"] if enabled() else ["ours"])
+@pytest.fixture(scope="module", params=campaign.sides())
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("first-look")
     authority = Authority(folder / "authority")

@@ -22,6 +22,7 @@ from kafka_compat.storage.records.records import Record, build_batch
 from tests.pipelines.cluster import Cluster
 from tests.pipelines.flights import FLIGHTS, PARTITIONS, flights
 from tests.pipelines.job import Job, kill_repeatedly, kills_of_a_campaign, run_here
+from tests.support import campaign
 from tests.support.campaign import enabled
 from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
@@ -29,7 +30,7 @@ SAMPLE = FLIGHTS if enabled() else 12_000
 DAY_MS = 86_400_000
 
 
-@pytest.fixture(scope="module", params=["ours", "genuine"])
+@pytest.fixture(scope="module", params=campaign.sides())
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The log directory of a broker with the sample in small segments, after a clean shutdown."""
     directory = tmp_path_factory.mktemp("report")

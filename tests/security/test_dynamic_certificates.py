@@ -58,7 +58,7 @@ class World:
         return ssl.get_server_certificate(("127.0.0.1", self.tls_port)).encode()
 
 
-@pytest.fixture(params=["ours", "genuine"] if campaign.enabled() else ["ours"])
+@pytest.fixture(params=campaign.sides())
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     made = World(tmp_path, request.param)
     yield made

@@ -108,7 +108,7 @@ def genuine_secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provis
     zookeeper.stop()
 
 
-@pytest.fixture(params=["ours", "genuine"] if campaign.enabled() else ["ours"])
+@pytest.fixture(params=campaign.sides())
 def provisioned(request: pytest.FixtureRequest) -> Provisioned:
     found = request.getfixturevalue({"ours": "ours", "genuine": "genuine_secured"}[request.param])
     assert isinstance(found, Provisioned)

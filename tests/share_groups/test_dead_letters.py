@@ -23,6 +23,7 @@ from tests.share_groups.dead_letter_topics import (
     DeadLetterGroup,
 )
 from tests.share_groups.wire_histories import WIRE_SETTINGS
+from tests.support import campaign
 from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
@@ -37,7 +38,7 @@ _NUMBERS = itertools.count()
 Start = Callable[..., DeadLetterGroup]
 
 
-@pytest.fixture(scope="module", params=["ours", "genuine"])
+@pytest.fixture(scope="module", params=campaign.sides())
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     directory = tmp_path_factory.mktemp(request.param)
     running: Server = (

@@ -34,7 +34,7 @@ LIMIT = 3
 VERSIONS = (SHARE_CLIENT_VERSION, TOOLS_VERSION, NEWEST_VERSION) if campaign.enabled() else (NEWEST_VERSION,)
 
 
-@pytest.fixture(scope="module", params=["ours", "genuine"])
+@pytest.fixture(scope="module", params=campaign.sides())
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     directory = tmp_path_factory.mktemp("broker")
     running: Server = (

@@ -15,6 +15,7 @@ from tests.conformance.batches import batch
 from tests.conformance.wire import Plain
 from tests.share_groups.side import ShareSide, kafka_id
 from tests.share_groups.wire_histories import WIRE_SETTINGS
+from tests.support import campaign
 from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
@@ -22,7 +23,7 @@ from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
 PARTITION = ("a", 0)
 
 
-@pytest.fixture(params=["ours", "genuine"])
+@pytest.fixture(params=campaign.sides())
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
     running: Server = (
         KafkaCompatBroker(tmp_path, WIRE_SETTINGS)

@@ -35,6 +35,7 @@ def test_histories_of_share_groups_on_a_standalone_broker_are_the_same_as_on_apa
         assert play_at_once(kafka.address, ours, SEEDS, AT_ONCE) == {}
 
 
+@pytest.mark.skipif(not campaign.enabled(), reason="starts ZooKeeper and three more brokers: with --campaign")
 def test_histories_of_share_groups_on_three_brokers_with_zookeeper_are_the_same_as_on_apache_kafka(
     kafka: GenuineKafka, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -15,3 +15,10 @@ def enabled() -> bool:
 def rounds(everyday: int, campaign: int) -> int:
     """Return the number of repetitions: `campaign` in a campaign, otherwise `everyday`."""
     return campaign if enabled() else everyday
+
+
+def sides() -> list[str]:
+    """Return the servers for tests that state what they expect: "ours", and in a campaign also "genuine",
+    where the same test shows that Apache Kafka behaves as expected.
+    """
+    return ["ours", "genuine"] if enabled() else ["ours"]

@@ -62,7 +62,7 @@ def test_kafka_features_prints_the_same_output_as_kafka(comparison: Comparison) 
     assert not comparison.differences(_some(admin_lines.FEATURES), admin_lines.JUSTIFIED)
 
 
-@pytest.fixture(scope="module", params=["ours", "genuine"][: campaign.rounds(1, 2)])
+@pytest.fixture(scope="module", params=campaign.sides())
 def guarded(
     request: pytest.FixtureRequest, newest: JavaTools, files: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Comparison]:

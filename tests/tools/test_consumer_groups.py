@@ -93,7 +93,7 @@ def tools() -> Iterator[JavaTools]:
     found.close()
 
 
-@pytest.fixture(scope="module", params=["ours", "genuine"][: campaign.rounds(1, 2)])
+@pytest.fixture(scope="module", params=campaign.sides())
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     running = _started(request.param, tmp_path_factory.mktemp(request.param))
     groups = Groups(running.address)

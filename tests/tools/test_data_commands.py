@@ -28,7 +28,7 @@ SAID_SINCE = dict.fromkeys(
 """Warnings of newer tools about flags that 3.9 has, too."""
 
 
-@pytest.fixture(scope="module", params=["ours", "genuine"] if campaign.enabled() else ["ours"])
+@pytest.fixture(scope="module", params=campaign.sides())
 def side(request: pytest.FixtureRequest, pair: Pair) -> Side:
     """This project's broker; in campaigns, also Apache Kafka."""
     return next(side for side in pair.sides if side.name == request.param)

@@ -104,7 +104,7 @@ def tools() -> Iterator[JavaTools]:
     found.close()
 
 
-@pytest.fixture(scope="module", params=["ours", "genuine"][: campaign.rounds(1, 2)])
+@pytest.fixture(scope="module", params=campaign.sides())
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     running = _started(request.param, tmp_path_factory.mktemp(request.param))
     groups = Groups(running.address)
@@ -122,7 +122,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", ["share-groups", "console-share-consumer"])
+@pytest.mark.parametrize("name", ["share-groups", "console-share-consumer"][: campaign.rounds(1, 2)])
 def test_commands_print_the_same_output_as_kafka(
     server: Broker, tools: JavaTools, files: str, name: str
 ) -> None:

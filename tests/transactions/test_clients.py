@@ -11,13 +11,14 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
 
+from tests.support import campaign
 from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, StartBroker
 from tests.transactions import programs
 from tests.transactions.programs import PATIENCE_S, create_topic, read_all, transactional_producer, write
 
 
-@pytest.fixture(params=["ours", "genuine"])
+@pytest.fixture(params=campaign.sides())
 def address(request: pytest.FixtureRequest) -> str:
     name = "shared_broker" if request.param == "ours" else "genuine"
     server: KafkaCompatBroker | GenuineKafka = request.getfixturevalue(name)
