@@ -69,17 +69,17 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"{log_module.__file__} is not compiled; run scripts/test --compiled")
 
 
-class _Scheduling(LoadFileScheduling):
-    """Give each worker of xdist whole files, or whole directories of IN_ONE_WORKER."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        directory = next((each for each in IN_ONE_WORKER if nodeid.startswith(each)), None)
-        return directory or str(super()._split_scope(nodeid))
-
-
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    return _Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each worker of xdist whole files, or whole directories of IN_ONE_WORKER."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    scheduler = LoadFileScheduling(config, log)
+    by_file = scheduler._split_scope
+    scheduler._split_scope = lambda nodeid: next(
+        (each for each in IN_ONE_WORKER if nodeid.startswith(each)), by_file(nodeid)
+    )
+    return scheduler
 
 
 def pytest_report_header() -> str:
