@@ -165,10 +165,10 @@ def position(offset: int, metadata: str = "", expire_timestamp_ms: int = -1) -> 
 def stable_member(coordinator: Coordinator, group_id: str) -> JoinResult:
     """Create a group with one member, whose assignment is b"all"."""
     joined: list[JoinResult] = []
-    coordinator.join(group_id, join_request(), joined.append)
+    coordinator.classic.join(group_id, join_request(), joined.append)
     coordinator.scheduler.advance()
     synced: list[SyncResult] = []
     request = sync_request(joined[0].member_id, joined[0].generation_id, {joined[0].member_id: b"all"})
-    coordinator.sync(group_id, request, synced.append)
+    coordinator.classic.sync(group_id, request, synced.append)
     assert synced[0].assignment == b"all"
     return joined[0]

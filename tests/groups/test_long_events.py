@@ -120,7 +120,7 @@ def test_a_failure_of_a_long_event_is_reported_and_the_group_goes_on(
     busy: SlowClockCoordinator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("kafka_compat.groups.consumer.consumer_group.same_partitions", lambda one, other: 1 / 0)
+        patch.setattr("kafka_compat.groups.consumer.members.same_partitions", lambda one, other: 1 / 0)
         results = busy.heartbeat_of("first")
         busy.scheduler.advance(10_000)
     assert [each.error for each in results] == [ErrorCode.UNKNOWN_SERVER_ERROR]
@@ -134,9 +134,9 @@ def test_requests_that_wait_for_a_converted_group_are_answered_if_the_group_is_l
     coordinator = SlowClockCoordinator()
     waiting: list[JoinResult] = []
     first: list[JoinResult] = []
-    coordinator.join("g", join_request(), first.append)
+    coordinator.classic.join("g", join_request(), first.append)
     coordinator.scheduler.advance()
-    coordinator.join("g", join_request(), waiting.append)
+    coordinator.classic.join("g", join_request(), waiting.append)
     coordinator.is_slow = True
     joined = coordinator.heartbeat_of("m")
     assert (waiting, joined) == ([], [])
@@ -148,7 +148,7 @@ def test_requests_that_wait_for_a_converted_group_are_answered_if_the_group_is_l
 def test_many_groups_are_listed_in_steps() -> None:
     coordinator = SlowClockCoordinator()
     for number in range(250):
-        coordinator.join(f"g-{number}", join_request(), lambda result: None)
+        coordinator.classic.join(f"g-{number}", join_request(), lambda result: None)
     steps = coordinator.list_groups_in_steps(set(), set())
     assert [next(steps) for _ in range(3)] == [None] * 3
     with pytest.raises(StopIteration) as stop:
@@ -161,12 +161,12 @@ def test_many_groups_learn_of_a_changed_topic_in_steps() -> None:
     groups = [f"g-{number}" for number in range(250)]
     for group in groups:
         request = Heartbeat("m", 0, "c", "/h", rebalance_timeout_ms=1_000, topic_names=("topic",), owned={})
-        coordinator.consumer_heartbeat(group, request, lambda result: None)
-        coordinator.consumer_heartbeat(group, Heartbeat("m", 2, "c", "/h"), lambda result: None)
+        coordinator.consumer.heartbeat(group, request, lambda result: None)
+        coordinator.consumer.heartbeat(group, Heartbeat("m", 2, "c", "/h"), lambda result: None)
 
     def informed() -> int:
         machines = [running.machine for running in coordinator._running.values()]
-        return sum(machine.consumer._must_compare_hash for machine in machines)
+        return sum(machine.consumer.members._must_compare_hash for machine in machines)
 
     assert informed() == 0
     coordinator.is_slow = True

@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 
 from kafka_compat.coordinator_runtime.partitioning import java_hash_code, shard_of
+from kafka_compat.groups.classic.subscriptions import subscribed_topics
 from kafka_compat.groups.consumer.member import Member
 from kafka_compat.groups.consumer.records import MemberMetadataRecord
-from kafka_compat.groups.rebalance import subscribed_topics
 from kafka_compat.groups.records import (
     GroupRecord,
     GroupSnapshot,

@@ -191,7 +191,7 @@ class Ours:
         change = self.metadata.change()
         change.remove_topic(name)
         change.publish()
-        self._coordinator.forget_topic(topic)
+        self._coordinator.offsets.forget_topic(topic)
         self._coordinator.topics_changed([name])
 
     def heartbeat(self, request: Plain) -> Plain:
@@ -208,7 +208,7 @@ class Ours:
             server_assignor=request.get("server_assignor"),
             owned=None if owned is None else {each["topic_id"]: each["partitions"] for each in owned},
         )
-        self._coordinator.consumer_heartbeat(self._group, heartbeat, answers.append)
+        self._coordinator.consumer.heartbeat(self._group, heartbeat, answers.append)
         (answer,) = answers
         assignment = answer.assignment
         return {
@@ -227,7 +227,7 @@ class Ours:
         }
 
     def describe(self) -> Plain:
-        error, view = self._coordinator.describe_consumer_group(self._group)
+        error, view = self._coordinator.consumer.describe(self._group)
         if view is None:
             return {"error_code": error}
         members = []
@@ -252,7 +252,7 @@ class Ours:
             "group_state": str(view.state),
             "group_epoch": view.epoch,
             "assignment_epoch": view.target_epoch,
-            "assignor_name": view.preferred_assignor or self._coordinator.default_assignor,
+            "assignor_name": view.preferred_assignor or self._coordinator.consumer.default_assignor,
             "members": members,
         }
 
@@ -268,7 +268,7 @@ class Ours:
             for topic, partition in partitions
         }
         commit = Commit(epoch, member_id, None, offsets)
-        result_of(self._coordinator.commit_offsets(self._group, commit, answers.append))
+        result_of(self._coordinator.offsets.commit(self._group, commit, answers.append))
         (errors,) = answers
         return [errors[partition] for partition in partitions]
 
