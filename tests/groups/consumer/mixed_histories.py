@@ -33,11 +33,10 @@ from tests.conformance.wire import CLIENT_ID, Connection
 from tests.groups.consumer.histories import (
     SETTINGS,
     Ours,
-    Plain,
     Theirs,
-    comparable,
     comparable_description,
 )
+from tests.groups.sides import Plain, comparable
 from tests.support.steps import result_of
 
 MIXED_SETTINGS = {**SETTINGS, "group.initial.rebalance.delay.ms": "0"}

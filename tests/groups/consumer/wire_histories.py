@@ -45,7 +45,7 @@ from kafka_compat.protocol.zero_uuid import ZERO_UUID
 from tests.conformance.record_requests import offsets_request
 from tests.conformance.wire import Connection
 from tests.groups.consumer.brokers import OurBrokers
-from tests.groups.consumer.histories import SETTINGS, Plain, comparable, comparable_description
+from tests.groups.consumer.histories import SETTINGS, comparable_description
 from tests.groups.consumer.mixed_histories import (
     MixedTheirs,
     Partitions,
@@ -55,6 +55,7 @@ from tests.groups.consumer.mixed_histories import (
     comparable_classic_description,
     subscription,
 )
+from tests.groups.sides import Plain, comparable
 from tests.support.process import wait_until
 
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"

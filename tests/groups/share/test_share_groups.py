@@ -12,7 +12,8 @@ from kafka_compat.groups.requests import Commit, GroupType, Join, Leaving, Offse
 from kafka_compat.groups.share.heartbeat import ShareHeartbeat
 from kafka_compat.share_coordinator.persister import SharePartitionKey
 from tests.groups.consumer.topics import topic_id
-from tests.groups.share.histories import MAX_SIZE, Ours, Plain
+from tests.groups.share.histories import MAX_SIZE, Ours
+from tests.groups.sides import Plain
 from tests.support.steps import result_of
 
 TOPICS = {"a": 2, "b": 1}
@@ -232,7 +233,7 @@ def test_another_coordinator_loads_the_same_state(ours: Ours) -> None:
     described = ours.describe()
     ours.coordinator.unload(0)
     assert stay(ours, "m", 3)["error_code"] == ErrorCode.NOT_COORDINATOR
-    ours.coordinator = ours.new_coordinator()
+    ours.coordinator = ours.successor()
     ours.scheduler.advance()
     assert ours.describe() == described
     assert stay(ours, "m", 3)["member_epoch"] == 4
