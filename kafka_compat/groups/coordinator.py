@@ -34,7 +34,7 @@ from kafka_compat.groups.settings import GroupSettings
 from kafka_compat.groups.share.groups_of_broker import ShareGroups
 from kafka_compat.groups.share.requests import Effect, ShareGroupRequests
 from kafka_compat.groups.typed_group import KnownMember
-from kafka_compat.long_work import Steps, batched
+from kafka_compat.long_work import Steps, batched, finished
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 from kafka_compat.metadata.topic_nodes import new_id
 
@@ -181,13 +181,7 @@ class GroupCoordinator:
         """Return an error code, and the groups with these states and types, which must be in lower case.
         Empty filters match all.
         """
-        steps = self.list_groups_in_steps(states, types)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as stop:
-                found: tuple[ErrorCode, list[GroupOverview]] = stop.value
-                return found
+        return finished(self.list_groups_in_steps(states, types))
 
     def list_groups_in_steps(
         self, states: set[str], types: set[str]

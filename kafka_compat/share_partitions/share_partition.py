@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import Steps, finished
 from kafka_compat.share_coordinator.persister import StateBatch
 from kafka_compat.share_partitions.changes import (
     CLIENT_REJECT,
@@ -50,6 +51,8 @@ from kafka_compat.share_partitions.in_flight import (
 )
 
 _NO_OFFSET: Final = -1
+_ACKNOWLEDGED_AT_ONCE: Final = 50
+"""Number of separate acknowledgements in one step."""
 
 
 class SharePartition:
@@ -189,19 +192,36 @@ class SharePartition:
         """Acknowledge records of a member. Nothing changes if one of them is not acquired by the member
         (INVALID_RECORD_STATE) or not in flight (INVALID_REQUEST). Renewals take effect at once.
         """
+        return finished(self.acknowledging(member, acknowledgements, now_ms))
+
+    def acknowledging(
+        self, member: str, acknowledgements: Sequence[Acknowledgement], now_ms: int
+    ) -> Steps[Write | ErrorCode]:
+        """Do the same as `acknowledge`, in steps. Between them, the changes are pending. They are rolled back
+        if the steps are not finished.
+        """
         write = self._new_write()
         changed: dict[InFlightBatch, None] = {}
-        code = ErrorCode.NONE
-        for acknowledgement in acknowledgements:
-            if acknowledgement.last < self.start_offset:
-                continue
-            code = self._acknowledge(member, acknowledgement, now_ms, write, changed)
-            if code != ErrorCode.NONE:
+        is_finished = False
+        try:
+            for position, acknowledgement in enumerate(acknowledgements, 1):
+                if acknowledgement.last < self.start_offset:
+                    continue
+                code = yield from self._acknowledge(member, acknowledgement, now_ms, write, changed)
+                if code != ErrorCode.NONE:
+                    return code
+                if not position % _ACKNOWLEDGED_AT_ONCE:
+                    yield None
+            if len(write.changes) > _ACKNOWLEDGED_AT_ONCE:
+                # To store the result takes long, too.
+                yield None
+            is_finished = True
+        finally:
+            if not is_finished:
                 self._roll_back(write.changes, now_ms)
-                break
-        for batch in changed:
-            batch.compact()
-        return self._sealed(write) if code == ErrorCode.NONE else code
+            for batch in changed:
+                batch.compact()
+        return self._sealed(write)
 
     def _acknowledge(
         self,
@@ -210,8 +230,8 @@ class SharePartition:
         now_ms: int,
         write: Write,
         changed: dict[InFlightBatch, None],
-    ) -> ErrorCode:
-        """Apply one acknowledgement. The runs of `changed` batches remain to be joined: doing this for each
+    ) -> Steps[ErrorCode]:
+        """Apply one acknowledgement, in steps. The runs of `changed` batches remain to be joined: doing this for each
         acknowledgement of a single offset would take long.
         """
         first, last, types = acknowledgement
@@ -233,12 +253,18 @@ class SharePartition:
             for run in batch.within(low, high):
                 if run.state != ACQUIRED or run.pending is not None or run.member != member:
                     return ErrorCode.INVALID_RECORD_STATE
-            for low_of_type, high_of_type, kind in of_one_type(first, low, high, types):
+            ranges = of_one_type(first, low, high, types)
+            for position, (low_of_type, high_of_type, kind) in enumerate(ranges, 1):
+                if not position % _ACKNOWLEDGED_AT_ONCE:
+                    yield None
                 if kind == RENEW and not self.limits.is_renew_enabled:
                     return ErrorCode.INVALID_RECORD_STATE
                 if len(types) > 1 or not batch.covers(low, high):
                     batch.is_split = True
                 for run in batch.cut(low_of_type, high_of_type):
+                    if run.state != ACQUIRED or run.pending is not None or run.member != member:
+                        # A lock has expired between two steps.
+                        return ErrorCode.INVALID_RECORD_STATE
                     if kind == RENEW:
                         run.deadline_ms = now_ms + self.limits.lock_duration_ms
                     else:

@@ -23,6 +23,7 @@ from kafka_compat.share_partitions.counts import ShareCounts
 from kafka_compat.share_partitions.led_share_partition import LedSharePartition
 from tests.share_partitions.manual_clock import Clock
 from tests.share_partitions.memory_persister import MemoryPersister
+from tests.support.steps import result_of
 
 KEY = SharePartitionKey("group", UUID(int=1), 0)
 
@@ -91,7 +92,7 @@ class Host:
         return sum(each.last - each.first + 1 for each in acquired)
 
     def acknowledge(self, kind: int) -> None:
-        self.led.acknowledge("a", [Acknowledgement(0, 9, [kind])], self.results.append)
+        result_of(self.led.acknowledge("a", [Acknowledgement(0, 9, [kind])], self.results.append))
         self.scheduler.advance(0)
 
     @property
