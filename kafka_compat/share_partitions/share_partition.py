@@ -231,8 +231,8 @@ class SharePartition:
         write: Write,
         changed: dict[InFlightBatch, None],
     ) -> Steps[ErrorCode]:
-        """Apply one acknowledgement, in steps. The runs of `changed` batches remain to be joined: doing this for each
-        acknowledgement of a single offset would take long.
+        """Apply one acknowledgement, in steps. The runs of `changed` batches remain to be joined: doing this
+        for each acknowledgement of a single offset would take long.
         """
         first, last, types = acknowledgement
         at = self.floor(first)
