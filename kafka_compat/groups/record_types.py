@@ -4,7 +4,7 @@ A table of `RecordType`s says how the records of a type of group are encoded. Ea
 records: the group epoch, the epoch of the target assignment, and the target assignment of each member.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.protocol.codec import MalformedRequest, decode, decode_versioned, encode_versioned
@@ -142,5 +142,4 @@ def to_topics(assignment: "Assignment", topic_message: type[Any]) -> list[Any]:
 
 def from_topics(found: Iterable[Any]) -> "Assignment":
     """Return the assignment that messages contain."""
-    assignment: Mapping[Any, tuple[int, ...]] = {each.topic_id: tuple(each.partitions) for each in found}
-    return assignment
+    return {each.topic_id: tuple(each.partitions) for each in found}

@@ -343,7 +343,7 @@ class Groups(RuleBasedStateMachine):
         if not self.has_failed and self.log.high_watermark == self.log.end_offset:
             for group in running(self.coordinator):
                 if group.classic.rebalance.state is STABLE and not group.consumer.state.exists:
-                    assert self.successor.classic.describe(group.group_id)[1] == group.describe()
+                    assert self.successor.classic.describe(group.group_id)[1] == group.classic.describe()
 
     def teardown(self) -> None:
         self.coordinator.close()

@@ -260,7 +260,7 @@ def test_offsets_of_deleted_topics_are_deleted() -> None:
     coordinator.offsets.forget_topic(topic("topic", 2))
     for restarted in (coordinator, Coordinator(coordinator.log)):
         for group_id in ("a", "b"):
-            _, fetched = restarted.fetch_offsets(group_id, None, require_stable=False)
+            _, fetched = restarted.offsets.fetch(group_id, None, require_stable=False)
             assert list(fetched) == [("other", 0)]
 
 

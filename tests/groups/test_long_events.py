@@ -35,7 +35,7 @@ class SlowClockCoordinator(Coordinator):
         given: dict[str, Any] = {"rebalance_timeout_ms": 1_000, "topic_names": ("topic",), "owned": {}}
         fields = given | changes if epoch == 0 else changes
         results: list[HeartbeatResult] = []
-        self.consumer_heartbeat("g", Heartbeat(member, epoch, "c", "/h", **fields), results.append)
+        self.consumer.heartbeat("g", Heartbeat(member, epoch, "c", "/h", **fields), results.append)
         return results
 
 
@@ -53,7 +53,7 @@ def busy() -> SlowClockCoordinator:
 def test_a_long_heartbeat_is_answered_after_other_work(busy: SlowClockCoordinator) -> None:
     results = busy.heartbeat_of("last")
     assert results == []
-    assert busy.describe_consumer_group("g")[0] is ErrorCode.NONE
+    assert busy.consumer.describe("g")[0] is ErrorCode.NONE
     busy.scheduler.advance(10_000)
     assert [each.error for each in results] == [ErrorCode.NONE]
 
@@ -61,7 +61,7 @@ def test_a_long_heartbeat_is_answered_after_other_work(busy: SlowClockCoordinato
 def test_events_of_a_busy_group_are_processed_in_order(busy: SlowClockCoordinator) -> None:
     first = busy.heartbeat_of("first")
     left: list[object] = []
-    result_of(busy.leave("g", [Leaving("first", None, "")], left.append))
+    result_of(busy.classic.leave("g", [Leaving("first", None, "")], left.append))
     again = busy.heartbeat_of("first", 1)
     assert (first, left, again) == ([], [], [])
     busy.scheduler.advance(10_000)
@@ -73,7 +73,7 @@ def test_events_of_a_busy_group_are_processed_in_order(busy: SlowClockCoordinato
 def test_all_members_have_the_partitions_that_the_long_heartbeat_assigned(busy: SlowClockCoordinator) -> None:
     busy.heartbeat_of("last")
     busy.scheduler.advance(10_000)
-    _, view = busy.describe_consumer_group("g")
+    _, view = busy.consumer.describe("g")
     assert view is not None
     assert view.target_epoch == view.epoch
     assigned = sorted(number for each in view.targets.values() for number in each.get(topic_id("topic"), ()))
@@ -88,7 +88,7 @@ def test_sessions_do_not_end_while_the_group_is_busy(busy: SlowClockCoordinator)
     busy.scheduler.now_ms = 45_500
     busy.scheduler.advance(100)
     assert results[0].error is ErrorCode.NONE
-    _, view = busy.describe_consumer_group("g")
+    _, view = busy.consumer.describe("g")
     assert view is not None
     assert list(view.members) == ["last"]
 
@@ -101,8 +101,8 @@ def test_waiting_requests_are_rejected_when_the_shard_is_lost(
     joined: list[Any] = []
     synced: list[Any] = []
     deleted: list[Any] = []
-    busy.join("g", join_request(), joined.append)
-    busy.sync("g", sync_request("x", 1), synced.append)
+    busy.classic.join("g", join_request(), joined.append)
+    busy.classic.sync("g", sync_request("x", 1), synced.append)
     busy.delete_groups(["g"], deleted.append)
     assert not first and not second and not joined and not synced and not deleted
     if closes:

@@ -28,9 +28,10 @@ from itertools import count
 
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.classic.records import GroupRecord
 from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
-from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record
+from kafka_compat.groups.records import OffsetRecord, Record
 from kafka_compat.groups.requests import (
     Commit,
     Join,

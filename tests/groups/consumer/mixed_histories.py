@@ -14,9 +14,10 @@ from uuid import UUID
 
 from kafka_compat.coordinator_runtime.partitioning import shard_of
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.classic.records import GroupRecord
 from kafka_compat.groups.consumer.embedded_protocol import read_assignment
 from kafka_compat.groups.consumer.records import MemberMetadataRecord, RegexRecord, ResolvedRegex
-from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record, decode_record
+from kafka_compat.groups.records import OffsetRecord, Record, decode_record
 from kafka_compat.groups.requests import Join, JoinResult, LeaveResult, Leaving, Sync, SyncResult
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import encode_versioned

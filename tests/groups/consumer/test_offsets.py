@@ -175,7 +175,7 @@ def test_a_deleted_topic_leaves_the_offsets_of_its_successor() -> None:
     assert commit(coordinator, -1, "", offsets=stored) == [ErrorCode.NONE] * 3
     coordinator.offsets.forget_topic(topic("topic", 3)._replace(topic_id=topic_id("former")))
     for restarted in (coordinator, Coordinator(coordinator.log)):
-        _, fetched = restarted.fetch_offsets(GROUP, None, require_stable=False)
+        _, fetched = restarted.offsets.fetch(GROUP, None, require_stable=False)
         assert list(fetched) == [("topic", 1)]
 
 

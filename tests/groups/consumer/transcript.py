@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
+from kafka_compat.groups.classic.records import GroupRecord
 from kafka_compat.groups.consumer import records as r
 from kafka_compat.groups.consumer.cluster_topics import ClusterTopics
 from kafka_compat.groups.consumer.embedded_protocol import encode_assignment, read_assignment
@@ -36,7 +37,7 @@ from kafka_compat.groups.consumer.member import MemberState, PartitionEpochs
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, resolved
 from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
-from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record
+from kafka_compat.groups.records import OffsetRecord, Record
 from kafka_compat.groups.requests import (
     Commit,
     Join,

@@ -36,9 +36,10 @@ from uuid import UUID
 
 from kafka_compat.coordinator_runtime.partitioning import shard_of
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.classic.records import GroupRecord
 from kafka_compat.groups.consumer.embedded_protocol import read_assignment
 from kafka_compat.groups.consumer.records import RegexRecord
-from kafka_compat.groups.records import GroupRecord, Record
+from kafka_compat.groups.records import Record
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.zero_uuid import ZERO_UUID
