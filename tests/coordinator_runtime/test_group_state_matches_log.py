@@ -35,9 +35,9 @@ from kafka_compat.groups.records import decode_record
 from kafka_compat.groups.requests import Commit, JoinResult, Leaving, TopicPartition
 from tests.coordinator_runtime.group_coordinator import RETENTION_MS, coordinator_of
 from tests.coordinator_runtime.replicated_log import ReplicatedLog
+from tests.groups.classic.transcript import subscription
 from tests.groups.consumer.topics import topic
 from tests.groups.memory import ManualScheduler, join_request, position, sync_request
-from tests.groups.transcript import subscription
 from tests.support.steps import result_of
 
 CAMPAIGN = bool(os.environ.get("KAFKA_COMPAT_CAMPAIGN"))

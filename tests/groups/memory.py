@@ -12,9 +12,9 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.requests import Join, JoinResult, OffsetAndMetadata, Sync, SyncResult
 from kafka_compat.groups.settings import GroupSettings
+from tests.groups.classic.transcript import subscription
 from tests.groups.consumer.topics import consumer_groups, topic
 from tests.groups.share.memory import no_share_groups
-from tests.groups.transcript import subscription
 
 WALL_MS = 1_700_000_000_000
 

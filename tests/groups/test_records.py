@@ -26,7 +26,7 @@ from kafka_compat.protocol.messages.consumer_offsets import (
     MemberMetadata,
     OffsetCommitValue,
 )
-from tests.groups.transcript import subscription
+from tests.groups.classic.transcript import subscription
 
 GROUP_KEY = bytes.fromhex("0002 0001 67")
 OFFSET_KEY = bytes.fromhex("0001 0001 67 0001 74 00000005")

@@ -20,8 +20,8 @@ from kafka_compat.groups.classic.rebalance import (
     Rebalance,
 )
 from kafka_compat.groups.requests import Commit, JoinResult, Leaving, Sync, SyncResult
+from tests.groups.classic.transcript import subscription
 from tests.groups.memory import Coordinator, MemoryLog, join_request, position
-from tests.groups.transcript import subscription
 from tests.support.steps import result_of
 
 STEPS = 150

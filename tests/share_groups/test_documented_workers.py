@@ -82,7 +82,7 @@ def test_the_documented_worker_processes_a_queue_with_retries_and_dead_letters(
     server = KafkaCompatBroker(tmp_path / "broker", {})
     server.start(60)
     try:
-        client = {"bootstrap.servers": server.address}
+        client: dict[str, str | int | float | bool] = {"bootstrap.servers": server.address}
         allowed = {"errors.deadletterqueue.group.enable": "true"}
         topics = [NewTopic("jobs", 3, 1), NewTopic("dlq.jobs", 1, 1, config=allowed)]
         for created in AdminClient(client).create_topics(topics).values():
@@ -108,6 +108,6 @@ def test_the_documented_worker_processes_a_queue_with_retries_and_dead_letters(
             consumer.close()
         lines = printed.read_text().splitlines()
         assert sorted(line for line in lines if line.startswith("attempt")) == PRINTED
-        assert {letter.value().decode() for letter in letters} == set(JOBS[1:])
+        assert {letter.value() for letter in letters} == {job.encode() for job in JOBS[1:]}
     finally:
         server.stop()
