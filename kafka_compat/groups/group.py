@@ -13,27 +13,27 @@ Rules
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kafka_compat.coordinator_runtime.coordinator_log import (
-    STORE_ERRORS,
     is_committed,
 )
-from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
+from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.classic.classic_group import ClassicGroup
+from kafka_compat.groups.classic.joining import Joining
 from kafka_compat.groups.classic.rebalance import Rebalance
 from kafka_compat.groups.classic.records import GroupRecord
 from kafka_compat.groups.commits import Commits, OffsetsStored
 from kafka_compat.groups.consumer.consumer_group import ConsumerGroup, ConsumerGroupReplaced
-from kafka_compat.groups.consumer.conversion import Downgrade, Upgrade
+from kafka_compat.groups.consumer.convertible import Convertible
 from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
 from kafka_compat.groups.consumer.heartbeat import Heartbeat
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
-from kafka_compat.groups.consumer.members import ConsumerMembers
-from kafka_compat.groups.consumer.state import GroupState
+from kafka_compat.groups.consumer.state import View
 from kafka_compat.groups.counts import GroupCounts
+from kafka_compat.groups.deletions import Deletions, TombstonesStored
 from kafka_compat.groups.member_writes import MembersStored
 from kafka_compat.groups.offsets import GroupOffsets
 from kafka_compat.groups.records import OffsetRecord, Record
@@ -55,8 +55,7 @@ from kafka_compat.groups.share.members import InitializeStates, ShareMembers
 from kafka_compat.groups.share.offset_changes import AlterStates, ChangeBegun, DeleteStates, NewOffsets
 from kafka_compat.groups.share.records import ShareRecord
 from kafka_compat.groups.share.share_group import NotAShareGroup, ShareGroup
-from kafka_compat.groups.share.state import ShareGroupState
-from kafka_compat.groups.timers import Timers
+from kafka_compat.groups.share.state import ShareGroupState, ShareView
 from kafka_compat.groups.typed_group import GroupView, TypedGroup
 from kafka_compat.long_work import Steps
 
@@ -66,20 +65,9 @@ if TYPE_CHECKING:
     Errors = Mapping[tuple[UUID, int], ErrorCode]
 
 
-class TombstonesStored(NamedTuple):
-    """A deletion of committed offsets and, if `whole_group` is true, of their group.
-
-    The tombstones are being written. On success, `answer` is passed to `waiter` (None for expired offsets).
-    """
-
-    whole_group: bool
-    waiter: Waiter | None
-    answer: PartitionErrors | ErrorCode
-
-
 class Group:
     """State machine of one group. `classic`, `consumer` and `share` are the groups of each type, of which one
-    is `current`.
+    is `current`. The latter two are created when they are first needed.
     """
 
     def __init__(
@@ -99,36 +87,38 @@ class Group:
         """Whether an event is being processed in steps. Deadlines are not processed in the meantime."""
         rebalance = Rebalance(group_id, snapshots, settings, now)
         self.offsets = GroupOffsets(snapshots)
+        self._snapshots = snapshots
+        self._share_groups = share_groups
         self._counts = counts
         self._outbox = outbox = rebalance.outbox
         self._commits = Commits(group_id, settings.offset_metadata_max_bytes, outbox, counts)
-        self._timers = timers = rebalance.timers
-        limits, topics = consumer_groups.limits, consumer_groups.topics
-        downgrade = Downgrade(rebalance, limits, topics)
-
-        def members(state: GroupState, timers: Timers) -> ConsumerMembers:
-            return ConsumerMembers(group_id, state, consumer_groups, downgrade, outbox, timers, counts)
-
-        self.classic = ClassicGroup(
-            rebalance,
-            self.offsets,
-            Upgrade(rebalance, limits, topics),
-            new_member_id,
-            lambda: self.consumer.members,
-            members,
-            counts,
+        self._deletions = Deletions(group_id, self.offsets, outbox, counts)
+        self._timers = rebalance.timers
+        joining = Joining(rebalance, new_member_id)
+        self._convertible = Convertible(
+            rebalance, joining, snapshots, self.offsets, new_member_id, consumer_groups, counts
         )
-        self.consumer = ConsumerGroup(
-            members(GroupState(snapshots), timers),
-            self.offsets,
-            settings.offsets_retention_ms,
-            new_member_id,
-            self.classic.join_at_once,
-        )
-        state = ShareGroupState(snapshots)
-        self.share = ShareGroup(ShareMembers(group_id, state, share_groups, outbox, timers, counts))
+        self.classic = ClassicGroup(rebalance, joining, self.offsets, self._convertible, counts)
+        self._share: ShareGroup | None = None
         self.current: TypedGroup = self.classic
         """The group of the current type."""
+
+    @property
+    def consumer(self) -> ConsumerGroup:
+        """The group as a consumer group."""
+        return self._convertible.group
+
+    @property
+    def share(self) -> ShareGroup:
+        """The group as a share group."""
+        if self._share is None:
+            state = ShareGroupState(self._snapshots)
+            self._share = ShareGroup(
+                ShareMembers(
+                    self.group_id, state, self._share_groups, self._outbox, self._timers, self._counts
+                )
+            )
+        return self._share
 
     @property
     def type(self) -> GroupType:
@@ -137,7 +127,19 @@ class Group:
     @property
     def view(self) -> GroupView:
         """The group that clients see."""
-        return self.consumer.view or self.share.view or self.classic.view
+        consumer, share = self._convertible.created, self._share
+        return (consumer and consumer.view) or (share and share.view) or self.classic.view
+
+    @property
+    def consumer_view(self) -> View | None:
+        """The committed state of a consumer group, or None if it is a group of another type."""
+        consumer = self._convertible.created
+        return None if consumer is None else consumer.state.committed
+
+    @property
+    def share_view(self) -> ShareView | None:
+        """The committed state of a share group, or None if it is a group of another type."""
+        return None if self._share is None else self._share.state.committed
 
     @property
     def is_empty(self) -> bool:
@@ -209,8 +211,10 @@ class Group:
 
     def topics_changed(self, names: frozenset[str]) -> None:
         """Compare the topics with the next heartbeat, because a topic may have changed."""
-        self.consumer.topics_changed(names)
-        self.share.topics_changed(names)
+        if self._convertible.created is not None:
+            self._convertible.created.topics_changed(names)
+        if self._share is not None:
+            self._share.topics_changed(names)
 
     # Share groups
 
@@ -259,8 +263,12 @@ class Group:
         if error or not self.is_empty:
             self._outbox.respond(effect.waiter, error or ErrorCode.NON_EMPTY_GROUP)
         else:
-            self._write_tombstones(list(self.offsets.stored), effect.waiter, ErrorCode.NONE)
+            self._delete(list(self.offsets.stored), effect.waiter, ErrorCode.NONE)
         return out
+
+    def has_states_of(self, topic_ids: "Collection[UUID]") -> bool:
+        """Return whether a share group has states of share-partitions of any of these topics."""
+        return self._share is not None and self._share.has_states_of(topic_ids)
 
     def topics_deleted(self, topic_ids: "Collection[UUID]", now: Now) -> Output:
         """Forget the states of share-partitions of deleted topics."""
@@ -276,6 +284,11 @@ class Group:
         self._commits.commit(self.current, request, waiter, now)
         return out
 
+    def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Return NONE if a member may fetch offsets, or an error code."""
+        consumer = self._convertible.created
+        return ErrorCode.NONE if consumer is None else consumer.fetch_error(member_id, epoch)
+
     def put_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], waiter: Waiter) -> Output:
         """Store offsets for an operator, whether or not the group has members."""
         out = self._outbox.begin()
@@ -288,29 +301,17 @@ class Group:
         """
         yield None
         out = self._outbox.begin()
-        if error := self.current.offset_deletion_error:
-            self._outbox.respond(waiter, error)
-            return out
-        subscribed = self.current.subscribed({topic for topic, _ in partitions})
-        answer = {
-            partition: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if partition[0] in subscribed else ErrorCode.NONE
-            for partition in partitions
-        }
-        deleted = [partition for partition, error in answer.items() if not error]
-        if deleted:
-            self._counts.offset_deletions += len(self.offsets.known(deleted))
-            keeps_group = not self.current.ends_with_deleted_offsets
-            self._write_tombstones(deleted, waiter, answer, keeps_group=keeps_group)
-        else:
-            # Keep the group, even if it is empty and is waiting for its first member.
-            self._outbox.respond(waiter, answer)
+        deleted = self._deletions.check(self.current, partitions, waiter)
+        if deleted is not None:
+            known, answer = deleted
+            self._delete(known, waiter, answer, keeps_group=not self.current.ends_with_deleted_offsets)
         return out
 
     def forget_partitions(self, partitions: Collection[TopicPartition]) -> Output:
         """Delete the offsets for partitions of deleted topics, even if members subscribe to the topics."""
         out = self._outbox.begin()
         keeps_group = not self.current.ends_with_deleted_offsets
-        self._write_tombstones(partitions, None, ErrorCode.NONE, keeps_group=keeps_group)
+        self._delete(partitions, None, ErrorCode.NONE, keeps_group=keeps_group)
         return out
 
     def expired_offsets(self, now: Now) -> list[TopicPartition]:
@@ -324,7 +325,7 @@ class Group:
         out = self._outbox.begin()
         self._counts.offset_expirations += len(expired)
         keeps_group = not self.current.ends_with_expired_offsets
-        self._write_tombstones(expired, None, ErrorCode.NONE, keeps_group=keeps_group)
+        self._delete(expired, None, ErrorCode.NONE, keeps_group=keeps_group)
         return out
 
     # The whole group
@@ -338,10 +339,10 @@ class Group:
         if not self.is_empty:
             self._outbox.respond(waiter, ErrorCode.NON_EMPTY_GROUP)
         elif not self.current.begin_deletion(waiter, now):
-            self._write_tombstones(list(self.offsets.stored), waiter, ErrorCode.NONE)
+            self._delete(list(self.offsets.stored), waiter, ErrorCode.NONE)
         return out
 
-    def _write_tombstones(
+    def _delete(
         self,
         partitions: Iterable[TopicPartition],
         waiter: Waiter | None,
@@ -349,33 +350,19 @@ class Group:
         *,
         keeps_group: bool = False,
     ) -> None:
-        """Delete offsets and, unless `keeps_group`, a group that then has neither offsets nor members. As in
-        Kafka, only DeleteGroups and the check for expired offsets delete an empty consumer group.
-        """
-        deleted = dict.fromkeys(self.offsets.known(partitions))
-        records: list[Record] = [
-            OffsetRecord(self.group_id, topic, partition, None) for topic, partition in deleted
-        ]
-        whole_group = not keeps_group and self.is_empty and self.offsets.would_be_empty_without(deleted)
-        if whole_group:
-            records += self.current.tombstones()
-        purpose = TombstonesStored(whole_group, waiter, answer)
-        if records:
-            self._outbox.write(Write(records, purpose))
-            return
-        # The log contains nothing to delete, unless earlier tombstones are not committed yet.
-        if whole_group:
+        """Delete offsets and, unless `keeps_group`, a group that then has neither offsets nor members."""
+        may_end = self.is_empty and not keeps_group
+        if self._deletions.write(self.current, partitions, waiter, answer, may_end=may_end):
             self._die_if_empty()
-        if waiter is not None:
-            self._outbox.respond_when_committed(waiter, answer, _store_error)
 
     def _die_if_empty(self) -> None:
         """Delete the group if neither its current nor its committed state contains anything."""
+        consumer = self._convertible.created
         if (
             self.is_empty
             and self.classic.is_gone
-            and self.consumer.is_gone
-            and self.share.is_gone
+            and (consumer is None or consumer.is_gone)
+            and (self._share is None or self._share.is_gone)
             and self.offsets.is_empty
         ):
             self._outbox.note(f"deleted in generation {self.classic.rebalance.generation_id}")
@@ -408,10 +395,11 @@ class Group:
             self.share.state.replay(record)
         else:
             self.consumer.state.replay(record)
-        if self.consumer.exists:
-            self.current = self.consumer
+        consumer, share = self._convertible.created, self._share
+        if consumer is not None and consumer.exists:
+            self.current = consumer
         else:
-            self.current = self.share if self.share.exists else self.classic
+            self.current = share if share is not None and share.exists else self.classic
 
     def replay_end_marker(self, producer_id: int, committed: bool) -> None:
         """Commit or discard the offsets of a producer's transaction."""
@@ -421,8 +409,10 @@ class Group:
         """Restore the stored generation, after all records have been replayed."""
         out = self._outbox.begin()
         self.classic.loaded(now)
-        self.consumer.loaded(now)
-        self.share.loaded(now)
+        if self._convertible.created is not None:
+            self._convertible.created.loaded(now)
+        if self._share is not None:
+            self._share.loaded(now)
         return out
 
     def written(self, purpose: object, error: ErrorCode, now: Now) -> Output:
@@ -431,7 +421,8 @@ class Group:
         if isinstance(purpose, OffsetsStored):
             self._commits.written(purpose, error)
         elif isinstance(purpose, TombstonesStored):
-            self._tombstones_written(purpose, error)
+            if self._deletions.written(purpose, error):
+                self._die_if_empty()
         elif isinstance(purpose, MembersStored):
             if not is_committed(error):
                 self.current.write_failed(now)
@@ -445,12 +436,6 @@ class Group:
         else:
             self.classic.generation_written(purpose, error, now)
         return out
-
-    def _tombstones_written(self, purpose: TombstonesStored, error: ErrorCode) -> None:
-        if not error and purpose.whole_group:
-            self._die_if_empty()
-        if purpose.waiter is not None:
-            self._outbox.respond(purpose.waiter, _store_error(error) if error else purpose.answer)
 
     def tick(self, now: Now) -> Output:
         """Process all deadlines that have passed, or the earliest one of a consumer group or share group."""
@@ -478,7 +463,3 @@ class Group:
         """Return the group's entry in a ListGroups response."""
         view = self.view
         return GroupOverview(self.group_id, view.protocol_type, view.state, view.type)
-
-
-def _store_error(error: ErrorCode) -> ErrorCode:
-    return STORE_ERRORS.get(error, error)

@@ -109,7 +109,7 @@ class OffsetRequests:
         running = self._running.get(group_id)
         if running is None:
             return ErrorCode.NONE, {partition: (None, ErrorCode.NONE) for partition in partitions or ()}
-        error = running.machine.consumer.fetch_error(member_id, member_epoch)
+        error = running.machine.fetch_error(member_id, member_epoch)
         if error:
             return error, {}
         offsets = running.machine.offsets

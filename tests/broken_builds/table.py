@@ -324,15 +324,15 @@ BROKEN_BUILDS = (
     BrokenBuild(
         "a group is converted although its new records are not stored",
         "kafka_compat/groups/classic/classic_group.py",
-        "(state, Timers()).heartbeat(request, waiter, now, replaced)\n",
-        "(state, Timers()).heartbeat(request, waiter, now, replaced)\n        self.rebalance.reset(now)\n",
+        "members.heartbeat(request, waiter, now, replaced)\n",
+        "members.heartbeat(request, waiter, now, replaced)\n        self.rebalance.reset(now)\n",
         CONSUMER_GROUP_TRANSCRIPTS,
     ),
     BrokenBuild(
         "a converted group remembers the classic members",
         "kafka_compat/groups/classic/classic_group.py",
-        "        self.rebalance.reset(now)\n        self._consumer_members()",
-        "        self._consumer_members()",
+        "        self.rebalance.reset(now)\n        self._convertible",
+        "        self._convertible",
         CONSUMER_GROUP_TRANSCRIPTS,
     ),
     BrokenBuild(

@@ -1,9 +1,10 @@
 """A share-partition whose leader and share coordinator fail over: no record is lost or delivered in vain.
 
 A seed chooses what happens: members acquire, acknowledge, leave and let locks expire, acknowledgements are
-applied in steps, or only in part because the member disconnects, requests to the share coordinator and their responses are lost, delayed and repeated, followers lag, appends fail, another share
-coordinator takes over with some of the uncommitted records, and another leader takes over while the former
-one still serves its members. At the end, everything heals, and all records are delivered.
+applied in steps, or only in part because the member disconnects, requests to the share coordinator and their
+responses are lost, delayed and repeated, followers lag, appends fail, another share coordinator takes over
+with some of the uncommitted records, and another leader takes over while the former one still serves its
+members. At the end, everything heals, and all records are delivered.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Its offsets
 - A member that joins with the consumer protocol converts the group (`consumer/conversion.py`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Set
+from collections.abc import Collection, Iterable, Set
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +23,6 @@ from kafka_compat.groups.classic.rebalance import (
     StaticMemberStored,
 )
 from kafka_compat.groups.classic.records import GroupRecord
-from kafka_compat.groups.consumer.conversion import Upgrade
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult, rejected
 from kafka_compat.groups.consumer.member import JOIN_EPOCH
 from kafka_compat.groups.consumer.members import Replaced
@@ -45,26 +44,22 @@ from kafka_compat.groups.typed_group import GroupView
 from kafka_compat.long_work import Steps
 
 if TYPE_CHECKING:
-    from kafka_compat.groups.consumer.members import ConsumerMembers
+    from kafka_compat.groups.consumer.convertible import Convertible
     from kafka_compat.groups.counts import GroupCounts
     from kafka_compat.groups.records import Record
 
-    NewMembers = Callable[[GroupState, Timers], ConsumerMembers]
-
 
 class ClassicGroup:
-    """A classic group. `rebalance` is the state machine of its members. `consumer_members` returns the
-    members of the same group as a consumer group, and `new_members` creates such members with another state.
+    """A classic group. `rebalance` is the state machine of its members, and `convertible` the consumer group
+    that it can become.
     """
 
     __slots__ = (
-        "_consumer_members",
+        "_convertible",
         "_counts",
         "_joining",
-        "_new_members",
         "_offsets",
         "_outbox",
-        "_upgrade",
         "rebalance",
     )
 
@@ -75,19 +70,15 @@ class ClassicGroup:
     def __init__(
         self,
         rebalance: Rebalance,
+        joining: Joining,
         offsets: GroupOffsets,
-        upgrade: Upgrade,
-        new_member_id: Callable[[str | None], str],
-        consumer_members: "Callable[[], ConsumerMembers]",
-        new_members: "NewMembers",
+        convertible: "Convertible",
         counts: "GroupCounts",
     ) -> None:
         self.rebalance = rebalance
-        self._joining = Joining(rebalance, new_member_id)
+        self._joining = joining
         self._offsets = offsets
-        self._upgrade = upgrade
-        self._consumer_members = consumer_members
-        self._new_members = new_members
+        self._convertible = convertible
         self._counts = counts
         self._outbox = rebalance.outbox
 
@@ -121,12 +112,6 @@ class ClassicGroup:
         yield from ()
         self._joining.join(request, waiter, now)
 
-    def join_at_once(self, request: Join, waiter: Waiter, now: Now) -> Output:
-        """Process a JoinGroup request as an event of its own."""
-        out = self._outbox.begin()
-        self._joining.join(request, waiter, now)
-        return out
-
     def sync(self, request: Sync, waiter: Waiter, now: Now) -> None:
         """Process a SyncGroup request."""
         self.rebalance.sync(request, waiter, now)
@@ -147,7 +132,7 @@ class ClassicGroup:
             message = f"The group {self.rebalance.group_id} is not a consumer group"
             self._outbox.respond(waiter, HeartbeatResult(ErrorCode.GROUP_ID_NOT_FOUND, message))
         elif self.rebalance.state is EMPTY:
-            yield from self._join_replacing(self._consumer_members().state, (), request, waiter, now)
+            yield from self._join_replacing(self._convertible.group.state, (), request, waiter, now)
         else:
             yield from self._upgrade_with(request, waiter, now)
 
@@ -159,14 +144,16 @@ class ClassicGroup:
         """
         tombstones = [GroupRecord(self.rebalance.group_id, None)] if self.exists else []
         replaced = Replaced([*tombstones, *records], partial(self._became_consumer_group, now))
-        yield from self._new_members(state, Timers()).heartbeat(request, waiter, now, replaced)
+        members = self._convertible.members(state, Timers())
+        yield from members.heartbeat(request, waiter, now, replaced)
 
     def _upgrade_with(self, request: Heartbeat, waiter: Waiter, now: Now) -> Steps[None]:
         """Convert a group with members to a consumer group, which the member joins."""
         try:
-            self._upgrade.check()
+            upgrade = self._convertible.upgrade()
+            upgrade.check()
             self.answer_waiting(ErrorCode.REBALANCE_IN_PROGRESS)
-            records, state = yield from self._upgrade.convert()
+            records, state = yield from upgrade.convert()
         except KafkaError as error:
             self._outbox.respond(waiter, rejected(error))
             return
@@ -177,7 +164,7 @@ class ClassicGroup:
         if self.rebalance.state is not EMPTY:
             self._outbox.note("became a consumer group")
         self.rebalance.reset(now)
-        self._consumer_members().timers.start_sessions(now)
+        self._convertible.group.members.timers.start_sessions(now)
         return out
 
     def answer_waiting(self, error: ErrorCode) -> None:

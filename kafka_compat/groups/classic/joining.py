@@ -5,7 +5,7 @@ that replace their previous member ID (KIP-345, KIP-814). The rules are in `reba
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from kafka_compat.coordinator_runtime.machine import Now, Waiter
+from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.classic.rebalance import (
     COMPLETING_REBALANCE,
@@ -47,6 +47,12 @@ class Joining:
         else:
             self._join_again(self._roster.members[request.member_id], request, waiter, now)
         self._rebalance.complete_join_if_all_joined(now)
+
+    def join_at_once(self, request: Join, waiter: Waiter, now: Now) -> Output:
+        """Process a JoinGroup request as an event of its own."""
+        out = self._outbox.begin()
+        self.join(request, waiter, now)
+        return out
 
     def _has_room_for(self, member_id: str) -> bool:
         most = self._rebalance.settings.group_max_size

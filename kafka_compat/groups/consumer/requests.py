@@ -92,7 +92,7 @@ class ConsumerGroupRequests:
         """Return an error code, and the committed state of a consumer group if there is no error."""
         error = self._hosted.refusal(group_id)
         running = self._running.get(group_id)
-        view = None if running is None else running.machine.consumer.state.committed
+        view = None if running is None else running.machine.consumer_view
         if view is None and not error:
             error = ErrorCode.GROUP_ID_NOT_FOUND
         return error, view

@@ -81,7 +81,7 @@ class ShareGroupRequests:
         """Return an error code, and the committed state of a share group if there is no error."""
         error = self._hosted.refusal(group_id)
         running = self._running.get(group_id)
-        view = None if running is None else running.machine.share.state.committed
+        view = None if running is None else running.machine.share_view
         if view is None and not error:
             error = ErrorCode.GROUP_ID_NOT_FOUND
         return error, view
@@ -137,8 +137,7 @@ class ShareGroupRequests:
 
     def _telling(self, topic_ids: "frozenset[UUID]") -> Iterator[int]:
         for running in list(self._running.values()):
-            states = running.machine.share.state.partition_states.current
-            if states is not None and states.mentions_any(topic_ids):
+            if running.machine.has_states_of(topic_ids):
                 self._tell(running, topic_ids)
             yield 2
 

@@ -100,6 +100,11 @@ class ShareGroup:
         """Complete a DeleteShareGroupOffsets request."""
         self._offset_changes.deleted(effect, errors, now)
 
+    def has_states_of(self, topic_ids: "Collection[UUID]") -> bool:
+        """Return whether there are states of share-partitions of any of these topics."""
+        states = self.state.partition_states.current
+        return states is not None and states.mentions_any(topic_ids)
+
     def topics_deleted(self, topic_ids: "Collection[UUID]", now: Now) -> None:
         """Forget the states of share-partitions of deleted topics."""
         self.members.topics_deleted(topic_ids, now)
