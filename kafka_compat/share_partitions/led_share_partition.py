@@ -250,17 +250,26 @@ class LedSharePartition:
             return
         now_ms = self._host.scheduler.monotonic_ms()
         self._acknowledging[member_id] = self._acknowledging.get(member_id, 0) + 1
+        write = machine.new_write()
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
         try:
-            result = yield from machine.acknowledging(member_id, acknowledgements, now_ms)
-            if isinstance(result, ErrorCode):
-                done(result)
-            elif self.machine is not machine:
-                # Another leader decides, or this one when it has read the state again.
-                done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            else:
-                self._store(result, done)
+            code = yield from machine.acknowledging(write, member_id, acknowledgements, now_ms)
         finally:
+            # The steps also end early if the member disconnects.
+            if (
+                code != ErrorCode.NONE
+                and write.changes
+                and machine.written(write, False, self._host.scheduler.monotonic_ms())
+            ):
+                self.wake()
             self._acknowledged(member_id)
+        if code != ErrorCode.NONE:
+            done(code)
+        elif self.machine is not machine:
+            # Another leader decides, or this one when it has read the state again.
+            done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        else:
+            self._store(machine.sealed(write), done)
 
     def _acknowledged(self, member_id: str) -> None:
         """Release the records of a member whose session has ended while it acknowledged records."""

@@ -192,17 +192,22 @@ class SharePartition:
         """Acknowledge records of a member. Nothing changes if one of them is not acquired by the member
         (INVALID_RECORD_STATE) or not in flight (INVALID_REQUEST). Renewals take effect at once.
         """
-        return finished(self.acknowledging(member, acknowledgements, now_ms))
+        write = self.new_write()
+        code = finished(self.acknowledging(write, member, acknowledgements, now_ms))
+        if code == ErrorCode.NONE:
+            return self.sealed(write)
+        if write.changes:
+            self.written(write, False, now_ms)
+        return code
 
     def acknowledging(
-        self, member: str, acknowledgements: Sequence[Acknowledgement], now_ms: int
-    ) -> Steps[Write | ErrorCode]:
-        """Do the same as `acknowledge`, in steps. Between them, the changes are pending. They are rolled back
-        if the steps are not finished.
+        self, write: Write, member: str, acknowledgements: Sequence[Acknowledgement], now_ms: int
+    ) -> Steps[ErrorCode]:
+        """Acknowledge records in steps, between which the changes are pending. They are added to `write`.
+        Afterwards, store the sealed write, or pass it to `written` if there is an error, or if the steps are
+        not finished.
         """
-        write = self._new_write()
         changed: dict[InFlightBatch, None] = {}
-        is_finished = False
         try:
             for position, acknowledgement in enumerate(acknowledgements, 1):
                 if acknowledgement.last < self.start_offset:
@@ -215,13 +220,10 @@ class SharePartition:
             if len(write.changes) > _ACKNOWLEDGED_AT_ONCE:
                 # To store the result takes long, too.
                 yield None
-            is_finished = True
         finally:
-            if not is_finished:
-                self._roll_back(write.changes, now_ms)
             for batch in changed:
                 batch.compact()
-        return self._sealed(write)
+        return ErrorCode.NONE
 
     def _acknowledge(
         self,
@@ -273,7 +275,7 @@ class SharePartition:
 
     def release_acquired(self, member: str) -> Write:
         """Release all records that the member has acquired, because its session has ended."""
-        write = self._new_write()
+        write = self.new_write()
         for batch in self.batches:
             is_changed = False
             for run in batch.runs[:]:
@@ -283,7 +285,7 @@ class SharePartition:
                         self._change(part, self._state_of_released(part), write)
             if is_changed:
                 batch.compact()
-        return self._sealed(write)
+        return self.sealed(write)
 
     def _divided(self, batch: InFlightBatch, run: Run) -> list[Run]:
         """Divide a run at the start offset, which makes its batch split."""
@@ -315,10 +317,12 @@ class SharePartition:
         elif is_terminal(state):
             self.delivery_complete_count += self.count_from_start(run.first, run.last)
 
-    def _new_write(self) -> Write:
+    def new_write(self) -> Write:
+        """Return a write without changes."""
         return Write(0, 0, [], [], [])
 
-    def _sealed(self, write: Write) -> Write:
+    def sealed(self, write: Write) -> Write:
+        """Return a write with the current start offset, to be stored."""
         return write._replace(
             start_offset=self.start_offset, delivery_complete_count=self.delivery_complete_count
         )
@@ -380,10 +384,10 @@ class SharePartition:
         """Archive records that have been written to the dead letter queue, or could not be written to it.
         The returned changes have taken effect.
         """
-        write = self._new_write()
+        write = self.new_write()
         ranges = sorted((each.first, each.last) for each in letters)
         if not ranges:
-            return self._sealed(write)
+            return self.sealed(write)
         for batch in self._holding(ranges[0][0], ranges[-1][1]):
             for run in batch.cut_ranges(ranges):
                 if run.state == ARCHIVING and run.pending is None:
@@ -391,7 +395,7 @@ class SharePartition:
                     write.batches.append(StateBatch(run.first, run.last, ARCHIVED, run.delivery_count))
                     self.delivery_complete_count += self.count_from_start(run.first, run.last)
             batch.compact_within(ranges[0][0], ranges[-1][1])
-        return self._sealed(write)
+        return self.sealed(write)
 
     # --- time
 
@@ -399,7 +403,7 @@ class SharePartition:
         """Release the records whose acquisition locks have expired. The returned changes have taken effect,
         whether or not they can be stored. Return None if there are none.
         """
-        write = self._new_write()
+        write = self.new_write()
         for batch in self.batches:
             is_changed = False
             for run in batch.runs[:]:
@@ -409,7 +413,7 @@ class SharePartition:
                         self._expire_run(part, write)
             if is_changed:
                 batch.compact()
-        return self._sealed(write) if write.batches else None
+        return self.sealed(write) if write.batches else None
 
     def _expire_run(self, run: Run, write: Write) -> None:
         limits = self.limits

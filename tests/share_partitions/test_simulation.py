@@ -270,15 +270,34 @@ class World:
             acknowledgement = Acknowledgement(offsets[0], offsets[-1], types[:1])
         else:
             acknowledgement = Acknowledgement(offsets[0], offsets[-1], types)
-        machine = leader.led.machine
-        # An acknowledgement of a record before the start offset always succeeds. Its lock has expired.
-        start_offset = self.end if machine is None else machine.start_offset
-        told = [each for each in zip(offsets, types, counts, strict=True) if each[0] >= start_offset]
-        steps = leader.led.acknowledge(member, [acknowledgement], partial(self._acknowledged, leader, told))
+        steps = self._acknowledging(
+            leader, member, acknowledgement, list(zip(offsets, types, counts, strict=True))
+        )
         if self.loses and self.random.random() < 0.3:
             self.unfinished.append(steps)
         else:
             result_of(steps)
+
+    def _acknowledging(
+        self,
+        leader: Leader,
+        member: str,
+        acknowledgement: Acknowledgement,
+        told: list[tuple[int, int, int]],
+    ) -> Steps[None]:
+        led = leader.led
+        steps = led.acknowledge(member, [acknowledgement], partial(self._acknowledged, leader, told))
+        try:
+            while True:
+                # An acknowledgement of a record before the start offset always succeeds. Its lock has
+                # expired.
+                start_offset = self.end if led.machine is None else led.machine.start_offset
+                told[:] = [each for each in told if each[0] >= start_offset]
+                if next(steps, self) is self:
+                    return
+                yield None
+        finally:
+            steps.close()
 
     def _continue(self) -> None:
         """Continue an acknowledgement, or end it early, because the member has disconnected."""
