@@ -204,8 +204,8 @@ class SharePartition:
         self, write: Write, member: str, acknowledgements: Sequence[Acknowledgement], now_ms: int
     ) -> Steps[ErrorCode]:
         """Acknowledge records in steps, between which the changes are pending. They are added to `write`.
-        Afterwards, store the sealed write, or pass it to `written` if there is an error, or if the steps are
-        not finished.
+        Afterwards, store the sealed write, or roll its changes back (`written`) if there is an error, or if
+        the steps are not finished.
         """
         changed: dict[InFlightBatch, None] = {}
         try:
