@@ -72,6 +72,7 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> Steps[ShareF
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     partitions: list[TopicIdPartition] = []
     batches: AcknowledgedBatches = {}
+    acknowledged: AcknowledgedBatches = {}
     acknowledgements = 0
     for topic in request.topics:
         topic.partitions.reverse()
@@ -80,10 +81,14 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> Steps[ShareF
             wanted = topic.partitions.pop()
             partition = TopicIdPartition(topic.topic_id, wanted.partition_index)
             partitions.append(partition)
-            batches[partition] = wanted.acknowledgement_batches or NO_BATCHES
-            acknowledgements += _size_of(wanted.acknowledgement_batches)
+            if wanted.acknowledgement_batches:
+                acknowledged[partition] = wanted.acknowledgement_batches
+                acknowledgements += _size_of(wanted.acknowledgement_batches)
             yield None
-    has_batches = acknowledgements > 0
+    has_batches = bool(acknowledged)
+    for some in batched(partitions if has_batches else ()):
+        batches.update((partition, acknowledged.get(partition, NO_BATCHES)) for partition in some)
+        yield None
     epoch = request.share_session_epoch
     try:
         session = _session(ctx, manager, key, epoch, has_batches)
