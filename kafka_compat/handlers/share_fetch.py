@@ -84,6 +84,8 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> Steps[ShareF
             if wanted.acknowledgement_batches:
                 acknowledged[partition] = wanted.acknowledgement_batches
                 acknowledgements += _size_of(wanted.acknowledgement_batches)
+            elif partition in acknowledged:
+                acknowledged[partition] = NO_BATCHES
             yield None
     has_batches = bool(acknowledged)
     for some in batched(partitions if has_batches else ()):

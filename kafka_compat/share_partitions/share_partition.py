@@ -335,7 +335,8 @@ class SharePartition:
         """
         if not is_stored and write.changes:
             self._roll_back(write.changes, now_ms)
-            return self.may_be_available
+            # Records whose locks have expired may be archived, so that all records in flight are complete.
+            return self.advance() or self.may_be_available
         changed: dict[InFlightBatch, None] = {}
         for change in write.changes:
             for batch in self._holding(change.first, change.last):

@@ -387,8 +387,13 @@ class World:
                 self.acknowledge(leader, (ACCEPT,))
             self._settle(4)
             machine = leader.led.machine
-            if not acquired and machine is not None and machine.start_offset >= self.end:
+            if acquired or machine is None:
+                continue
+            if machine.start_offset >= self.end:
                 return
+            if machine.has_gap and machine.next_fetch_offset() >= self.end:
+                # As in Kafka, the start offset stays in a gap until a later record is acquired.
+                self._produce()
         machine = leader.led.machine
         state = machine and [
             (run.first, run.last, run.state) for each in machine.batches for run in each.runs
