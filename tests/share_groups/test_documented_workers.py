@@ -85,7 +85,8 @@ def test_the_documented_worker_processes_a_queue_with_retries_and_dead_letters(
         client: dict[str, str | int | float | bool] = {"bootstrap.servers": server.address}
         allowed = {"errors.deadletterqueue.group.enable": "true"}
         topics = [NewTopic("jobs", 3, 1), NewTopic("dlq.jobs", 1, 1, config=allowed)]
-        for created in AdminClient(client).create_topics(topics).values():
+        admin = AdminClient(client)
+        for created in admin.create_topics(topics).values():
             created.result(60)
         settings = {
             "share.auto.offset.reset": "earliest",
