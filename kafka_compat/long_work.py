@@ -49,6 +49,16 @@ def batched(items: Iterable[T], count: int = AT_ONCE) -> Iterator[list[T]]:
         yield batch
 
 
+def finished(steps: Steps[T]) -> T:
+    """Execute all steps at once, none of which may need another thread, and return their result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+
 def gathered(items: Iterable[T]) -> Steps[list[T]]:
     """Collect all the items in a list, in steps."""
     found: list[T] = []

@@ -101,7 +101,7 @@ class HostedCoordinators:
         groups = self.groups.made
         if groups is not None:
             for topic in delta.deleted:
-                groups.forget_topic(topic)
+                groups.offsets.forget_topic(topic)
             if delta.deleted:
                 groups.share.topics_deleted([topic.topic_id for topic in delta.deleted])
             changed = [topic.name for topic in (*delta.created, *delta.grown, *delta.deleted)]

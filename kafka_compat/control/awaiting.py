@@ -78,7 +78,7 @@ class Awaiting:
             found = groups.progress(group)
             if found is None:
                 continue
-            _, offsets = groups.fetch_offsets(group, None, require_stable=False)
+            _, offsets = groups.offsets.fetch(group, None, require_stable=False)
             ends = {
                 (topic, each.partition): each.known_high_watermark
                 for topic in {topic for topic, _ in offsets}

@@ -282,7 +282,7 @@ async def _copy_positions(
     def outcome(group: str) -> asyncio.Future[ErrorCode]:
         return stored.setdefault(group, asyncio.get_running_loop().create_future())
 
-    copied = groups.copy_offsets(source, name, wanted, lambda group, error: outcome(group).set_result(error))
+    copied = groups.offsets.copy(source, name, wanted, lambda group, error: outcome(group).set_result(error))
     for group in copied:
         error = await outcome(group)
         if error:

@@ -10,7 +10,7 @@ import logging
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, NoNode
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.group import java_length
+from kafka_compat.groups.commits import java_length
 from kafka_compat.metadata.cache import MetadataCache
 
 log = logging.getLogger(__name__)

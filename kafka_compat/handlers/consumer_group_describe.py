@@ -50,7 +50,7 @@ def _describe(ctx: RequestContext, group_id: str) -> Steps[DescribedGroup]:
     if not allows(ctx, Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     groups = ctx.services.groups
-    error, view = groups.describe_consumer_group(group_id)
+    error, view = groups.consumer.describe(group_id)
     if view is None:
         message = None
         if error is ErrorCode.GROUP_ID_NOT_FOUND:
@@ -77,7 +77,7 @@ def _describe(ctx: RequestContext, group_id: str) -> Steps[DescribedGroup]:
         group_state=view.state,
         group_epoch=view.epoch,
         assignment_epoch=view.target_epoch,
-        assignor_name=view.preferred_assignor or groups.default_assignor,
+        assignor_name=view.preferred_assignor or groups.consumer.default_assignor,
         members=members,
     )
 

@@ -59,7 +59,7 @@ def consumer_group_heartbeat(
         may_describe=lambda topic: topic not in denied,
     )
     deferred = Deferred()
-    ctx.services.groups.consumer_heartbeat(
+    ctx.services.groups.consumer.heartbeat(
         request.group_id, heartbeat, lambda result: deferred.complete(_response(result))
     )
     return deferred

@@ -51,7 +51,7 @@ def _describe(ctx: RequestContext, group_id: str) -> DescribedGroup:
     if not allows(ctx, Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     groups = ctx.services.groups
-    error, group = groups.describe_group(group_id)
+    error, group = groups.classic.describe(group_id)
     if error:
         return DescribedGroup(group_id=group_id, error_code=error)
     if group is None:

@@ -11,7 +11,7 @@ from kafka_compat.security.authorizer import Operation, ResourceType
 @handler(0, 4)
 def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
     require(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
-    error = ctx.services.groups.heartbeat(
+    error = ctx.services.groups.classic.heartbeat(
         request.group_id, request.generation_id, request.member_id, request.group_instance_id
     )
     return HeartbeatResponse(error_code=error)

@@ -44,7 +44,7 @@ def join_group(ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupRespo
         supports_skipping_assignment=version >= 9,
     )
     deferred = Deferred()
-    ctx.services.groups.join(
+    ctx.services.groups.classic.join(
         request.group_id, join, lambda result: deferred.complete(_response(result, version))
     )
     return deferred

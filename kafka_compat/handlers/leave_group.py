@@ -32,7 +32,7 @@ def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Steps[Deferr
         for member in members
     )
     deferred = Deferred()
-    yield from ctx.services.groups.leave(
+    yield from ctx.services.groups.classic.leave(
         request.group_id,
         leaving,
         lambda result: ctx.long_work.start(_response(result, version), deferred.complete),

@@ -91,7 +91,7 @@ def _commit(ctx: RequestContext, request: OffsetCommitRequest) -> Steps[OffsetCo
         missing_group_error=missing_group_error,
     )
     deferred = Deferred()
-    yield from ctx.services.groups.commit_offsets(
+    yield from ctx.services.groups.offsets.commit(
         request.group_id,
         commit,
         lambda errors: ctx.long_work.start(_response(order, refused | errors), deferred.complete),

@@ -33,7 +33,7 @@ def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> Steps[De
         ctx.long_work.start(_response(whole), deferred.complete)
 
     deferred = Deferred()
-    yield from ctx.services.groups.delete_offsets(request.group_id, wanted, respond)
+    yield from ctx.services.groups.offsets.delete(request.group_id, wanted, respond)
     return deferred
 
 

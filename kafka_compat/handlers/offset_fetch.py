@@ -31,7 +31,7 @@ from kafka_compat.protocol.messages.offset_fetch import (
 from kafka_compat.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kafka_compat.groups.coordinator import FetchedOffsets
+    from kafka_compat.groups.offset_requests import FetchedOffsets
     from kafka_compat.groups.requests import TopicPartition
 
 T = TypeVar("T", OffsetFetchResponseTopic, OffsetFetchResponseTopics)
@@ -104,7 +104,7 @@ def _committed(
     """Return the error code of a group, and its offsets for `wanted` or, if None, for all visible topics."""
 
     def fetch(partitions: list[TopicPartition] | None) -> tuple[ErrorCode, FetchedOffsets]:
-        return ctx.services.groups.fetch_offsets(
+        return ctx.services.groups.offsets.fetch(
             asked.group_id,
             partitions,
             require_stable=asked.require_stable,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -27,6 +28,7 @@ from kafka_compat.handlers.share_requests import (
 from kafka_compat.handlers.share_response_order import in_kafka_order, in_order_of_additions
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.protocol.messages.share_fetch import (
+    AcknowledgementBatch,
     AcquiredRecords,
     PartitionData,
     ShareFetchableTopicResponse,
@@ -52,8 +54,11 @@ if TYPE_CHECKING:
     from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
 
 NO_RECORDS: Final = b""
+NO_BATCHES: Final[Sequence[AcknowledgementBatch]] = ()
 _AT_ONCE: Final = 64
 """Number of partitions up to which a request is processed without yielding to the event loop."""
+_ACKNOWLEDGED_AT_ONCE: Final = 500
+"""Number of acknowledgements up to which a request is processed without yielding to the event loop."""
 _PARTITION_BYTES: Final = 40
 """Approximate size of a partition in the response without its records."""
 
@@ -67,14 +72,25 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> Steps[ShareF
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     partitions: list[TopicIdPartition] = []
     batches: AcknowledgedBatches = {}
-    has_batches = False
+    acknowledged: AcknowledgedBatches = {}
+    acknowledgements = 0
     for topic in request.topics:
-        for wanted in topic.partitions:
+        topic.partitions.reverse()
+        while topic.partitions:
+            # Freeing very many partitions at once would take long.
+            wanted = topic.partitions.pop()
             partition = TopicIdPartition(topic.topic_id, wanted.partition_index)
             partitions.append(partition)
-            batches[partition] = wanted.acknowledgement_batches
-            has_batches = has_batches or len(wanted.acknowledgement_batches) > 0
+            if wanted.acknowledgement_batches:
+                acknowledged[partition] = wanted.acknowledgement_batches
+                acknowledgements += _size_of(wanted.acknowledgement_batches)
+            elif partition in acknowledged:
+                acknowledged[partition] = NO_BATCHES
             yield None
+    has_batches = bool(acknowledged)
+    for some in batched(partitions if has_batches else ()):
+        batches.update((partition, acknowledged.get(partition, NO_BATCHES)) for partition in some)
+        yield None
     epoch = request.share_session_epoch
     try:
         session = _session(ctx, manager, key, epoch, has_batches)
@@ -103,12 +119,19 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> Steps[ShareF
         exchange.acknowledge(request, topics, batches) if has_batches else (),
         exchange.fetch(request, topics) if not is_renewal and epoch != FINAL_EPOCH else (),
     )
-    if len(partitions) + len(session.partitions) > _AT_ONCE:
+    if len(partitions) + len(session.partitions) > _AT_ONCE or acknowledgements > _ACKNOWLEDGED_AT_ONCE:
         yield from steps
     else:
         # The fetch comes before the results of the acknowledgements, even if the event loop is busy.
         deque(steps, 0)
     return exchange.begun()
+
+
+def _size_of(batches: Sequence[AcknowledgementBatch]) -> int:
+    """Return the number of acknowledgements, or of batches, if these are many."""
+    if len(batches) > _ACKNOWLEDGED_AT_ONCE:
+        return len(batches)
+    return sum(len(each.acknowledge_types) for each in batches)
 
 
 def _session(
@@ -173,12 +196,13 @@ class _Exchange:
         ctx = self._ctx
         usable: list[TopicIdPartition] = []
         errors: Results = {}
+        results_of: dict[ErrorCode, FetchedPartition] = {}
         for partition in self._session.rotated(self._epoch):
             code = topics.problem(partition, self._session.names.get(partition))
             if code == ErrorCode.NONE:
                 usable.append(partition)
             else:
-                errors[partition] = FetchedPartition(code)
+                errors[partition] = results_of.setdefault(code, FetchedPartition(code))
             yield None
         services = ctx.services
         max_bytes = min(request.max_bytes, services.config.int("fetch.max.bytes"))
@@ -236,10 +260,10 @@ class _Exchange:
             return ShareFetchResponse(error_code=ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         quotas = self._ctx.services.quotas
         if quotas is not None:
-            size_bytes = sum(
-                _PARTITION_BYTES + (each.records.size_bytes if each.records is not None else 0)
-                for each in self._results.values()
-            )
+            size_bytes = _PARTITION_BYTES * len(self._results)
+            for some in batched(self._results.values()):
+                size_bytes += sum(each.records.size_bytes for each in some if each.records is not None)
+                yield None
             throttle_ms = quotas.fetched(self._ctx, size_bytes)
             if throttle_ms > 0:
                 return ShareFetchResponse(throttle_time_ms=throttle_ms)

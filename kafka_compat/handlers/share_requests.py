@@ -12,7 +12,7 @@ from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
 from kafka_compat.handlers.authorization import Denied, require
 from kafka_compat.handlers.feature_gates import require_level
 from kafka_compat.handlers.share_response_order import in_order_of_acknowledgement
-from kafka_compat.long_work import Steps
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.metadata.features import SHARE_VERSION
 from kafka_compat.protocol.messages.share_fetch import AcknowledgementBatch, LeaderIdAndEpoch, NodeEndpoint
 from kafka_compat.security.authorizer import Operation, ResourceType
@@ -34,7 +34,7 @@ Requested = TypeVar("Requested")
 Outcome = tuple[ErrorCode, str | None]
 """The result of the acknowledgements of a partition: its error code, and the message, if Kafka sends one."""
 Outcomes = dict[TopicIdPartition, Outcome]
-AcknowledgedBatches = dict[TopicIdPartition, list[AcknowledgementBatch]]
+AcknowledgedBatches = dict[TopicIdPartition, Sequence[AcknowledgementBatch]]
 
 
 def checked_key(ctx: RequestContext, group_id: str | None, member_id: str | None) -> SessionKey:
@@ -112,15 +112,15 @@ def acknowledge(
         else:
             has_valid_batches = True
             waiting += 1
-            manager.acknowledge(
-                key,
-                partition,
-                [
+            acknowledgements: list[Acknowledgement] = []
+            for some in batched(acknowledged):
+                acknowledgements += (
                     Acknowledgement(each.first_offset, each.last_offset, each.acknowledge_types)
-                    for each in acknowledged
-                ],
-                partial(completed, partition),
-            )
+                    for each in some
+                )
+                yield None
+            done_with = partial(completed, partition)
+            yield from manager.acknowledge(key, partition, acknowledgements, done_with)
         yield None
     if has_valid_batches:
         outcomes |= without_batches

@@ -29,13 +29,13 @@ _ORDERED_MAX: Final = 10_000
 
 
 def in_kafka_order(
-    items: Mapping[TopicIdPartition, Value], name_of: Callable[[TopicIdPartition], str | None]
+    items: dict[TopicIdPartition, Value], name_of: Callable[[TopicIdPartition], str | None]
 ) -> Steps[dict[TopicIdPartition, Value]]:
     """Return the partitions in the order in which Kafka sends them. `name_of` returns the name of a topic.
-    More than 10,000 partitions keep their order.
+    More than 10,000 partitions keep their order, and `items` is returned, because a copy would take long.
     """
     if len(items) > _ORDERED_MAX:
-        return dict(items)
+        return items
     hashes = yield from _hashes(items, name_of)
     ordered = _mutable_order(items, hashes.__getitem__)
     yield None
@@ -45,13 +45,13 @@ def in_kafka_order(
 
 
 def in_order_of_acknowledgement(
-    items: Mapping[TopicIdPartition, Value], name_of: Callable[[TopicIdPartition], str | None]
+    items: dict[TopicIdPartition, Value], name_of: Callable[[TopicIdPartition], str | None]
 ) -> Steps[dict[TopicIdPartition, Value]]:
     """Return the partitions of a request in the order in which Kafka processes their acknowledgements. More
-    than 10,000 partitions keep their order.
+    than 10,000 partitions keep their order, and `items` is returned.
     """
     if len(items) > _ORDERED_MAX:
-        return dict(items)
+        return items
     hashes = yield from _hashes(items, name_of)
     return {key: items[key] for key in _mutable_order(items, hashes.__getitem__)}
 

@@ -32,7 +32,9 @@ def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> Steps[SyncGrou
         assignments=assignments,
     )
     deferred = Deferred()
-    ctx.services.groups.sync(request.group_id, sync, lambda result: deferred.complete(_response(result)))
+    ctx.services.groups.classic.sync(
+        request.group_id, sync, lambda result: deferred.complete(_response(result))
+    )
     return deferred
 
 

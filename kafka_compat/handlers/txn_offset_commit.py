@@ -144,7 +144,7 @@ def _commit(
         has_member_epochs=has_epochs,
         missing_group_error=missing_group_error,
     )
-    yield from ctx.services.groups.commit_offsets(request.group_id, commit, respond)
+    yield from ctx.services.groups.offsets.commit(request.group_id, commit, respond)
     return deferred
 
 

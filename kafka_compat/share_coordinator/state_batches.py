@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 
-from kafka_compat.long_work import Steps
+from kafka_compat.long_work import Steps, finished
 from kafka_compat.share_coordinator.persister import UNKNOWN_OFFSET, StateBatch
 
 BATCHES_MAX = 10_000
@@ -97,13 +97,7 @@ def _cut(batches: Sequence[StateBatch], start_offset: int) -> list[StateBatch]:
 
 def _merged(batches: list[StateBatch]) -> list[StateBatch]:
     """Merge batches, sorted by first offset."""
-    steps = _merging(batches)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            merged: list[StateBatch] = stop.value
-            return merged
+    return finished(_merging(batches))
 
 
 def _merging(batches: list[StateBatch]) -> Steps[list[StateBatch]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.share_partitions.in_flight import ACKNOWLEDGED, ARCHIVED, AVAILABLE, Transition
@@ -72,16 +72,15 @@ class Change(NamedTuple):
 STATE_AFTER: Final = {GAP: ARCHIVED, ACCEPT: ACKNOWLEDGED, RELEASE: AVAILABLE, REJECT: ARCHIVED}
 
 
-def of_one_type(first: int, low: int, high: int, types: Sequence[int]) -> list[tuple[int, int, int]]:
+def of_one_type(first: int, low: int, high: int, types: Sequence[int]) -> Iterator[tuple[int, int, int]]:
     """Divide [low, high] into ranges with the same acknowledgement type: (first, last, type). `first` is the
     offset of the first type.
     """
     if len(types) == 1:
-        return [(low, high, types[0])]
-    ranges: list[tuple[int, int, int]] = []
+        yield low, high, types[0]
+        return
     begin = low
     for offset in range(low + 1, high + 2):
         if offset > high or types[offset - first] != types[begin - first]:
-            ranges.append((begin, offset - 1, types[begin - first]))
+            yield begin, offset - 1, types[begin - first]
             begin = offset
-    return ranges

@@ -16,6 +16,7 @@ from kafka_compat.share_partitions.share_partition import SharePartition
 
 if TYPE_CHECKING:
     from kafka_compat.coordinator_runtime.scheduler import Scheduler, TimerHandle
+    from kafka_compat.long_work import Steps
     from kafka_compat.replication.partition import Partition
     from kafka_compat.share_coordinator.persister import Persister, SharePartitionKey, StoredState
     from kafka_compat.share_partitions.counts import ShareCounts
@@ -90,8 +91,10 @@ class LedSharePartition:
     """One share-partition. `machine` is None until its state has been read."""
 
     __slots__ = (
+        "_acknowledging",
         "_began_ms",
         "_host",
+        "_leaving",
         "_look_at_ms",
         "_pending",
         "_timer",
@@ -120,6 +123,10 @@ class LedSharePartition:
         self.error = ErrorCode.NONE
         """Why the state could not be read."""
         self.waiters: dict[Waiter, None] = {}
+        self._acknowledging: dict[str, int] = {}
+        """The members whose acknowledgements are being applied, and how many requests contain them."""
+        self._leaving: set[str] = set()
+        """The members among them whose sessions have ended."""
         self._began_ms = 0
         """Monotonic time in ms when the state began to be read."""
         self._pending = 0
@@ -232,24 +239,53 @@ class LedSharePartition:
             machine.limits = self._host.limits(self.key.group_id)
         return machine
 
-    def acknowledge(self, member_id: str, acknowledgements: Sequence[Acknowledgement], done: Done) -> None:
-        """Acknowledge records. `done` is called when the result has been stored."""
+    def acknowledge(
+        self, member_id: str, acknowledgements: Sequence[Acknowledgement], done: Done
+    ) -> Steps[None]:
+        """Acknowledge records, in steps. `done` is called when the result has been stored."""
         machine = self.refresh()
         if machine is None:
             # Nothing is acquired before the state has been read.
             done(ErrorCode.INVALID_RECORD_STATE if acknowledgements else ErrorCode.NONE)
             return
         now_ms = self._host.scheduler.monotonic_ms()
-        result = machine.acknowledge(member_id, acknowledgements, now_ms)
-        if isinstance(result, ErrorCode):
-            done(result)
+        self._acknowledging[member_id] = self._acknowledging.get(member_id, 0) + 1
+        write = machine.new_write()
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
+        try:
+            code = yield from machine.acknowledging(write, member_id, acknowledgements, now_ms)
+        finally:
+            # The steps also end early if the member disconnects.
+            if (
+                code != ErrorCode.NONE
+                and write.changes
+                and machine.written(write, False, self._host.scheduler.monotonic_ms())
+            ):
+                self.wake()
+            self._acknowledged(member_id)
+        if code != ErrorCode.NONE:
+            done(code)
+        elif self.machine is not machine:
+            # Another leader decides, or this one when it has read the state again.
+            done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         else:
-            self._store(result, done)
+            self._store(machine.sealed(write), done)
+
+    def _acknowledged(self, member_id: str) -> None:
+        """Release the records of a member whose session has ended while it acknowledged records."""
+        self._acknowledging[member_id] -= 1
+        if not self._acknowledging[member_id]:
+            del self._acknowledging[member_id]
+            if member_id in self._leaving:
+                self._leaving.discard(member_id)
+                self.release(member_id)
 
     def release(self, member_id: str) -> None:
-        """Release the records of a member whose session has ended."""
+        """Release the records of a member whose session has ended, when its acknowledgements are applied."""
         machine = self.refresh()
-        if machine is not None:
+        if member_id in self._acknowledging:
+            self._leaving.add(member_id)
+        elif machine is not None:
             self._store(machine.release_acquired(member_id), lambda code: None)
 
     # --- storing

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import Steps, finished
 from kafka_compat.share_coordinator.persister import StateBatch
 from kafka_compat.share_partitions.changes import (
     CLIENT_REJECT,
@@ -50,6 +51,8 @@ from kafka_compat.share_partitions.in_flight import (
 )
 
 _NO_OFFSET: Final = -1
+_ACKNOWLEDGED_AT_ONCE: Final = 50
+"""Number of separate acknowledgements in one step."""
 
 
 class SharePartition:
@@ -189,19 +192,38 @@ class SharePartition:
         """Acknowledge records of a member. Nothing changes if one of them is not acquired by the member
         (INVALID_RECORD_STATE) or not in flight (INVALID_REQUEST). Renewals take effect at once.
         """
-        write = self._new_write()
+        write = self.new_write()
+        code = finished(self.acknowledging(write, member, acknowledgements, now_ms))
+        if code == ErrorCode.NONE:
+            return self.sealed(write)
+        if write.changes:
+            self.written(write, False, now_ms)
+        return code
+
+    def acknowledging(
+        self, write: Write, member: str, acknowledgements: Sequence[Acknowledgement], now_ms: int
+    ) -> Steps[ErrorCode]:
+        """Acknowledge records in steps, between which the changes are pending. They are added to `write`.
+        Afterwards, store the sealed write, or roll its changes back (`written`) if there is an error, or if
+        the steps are not finished.
+        """
         changed: dict[InFlightBatch, None] = {}
-        code = ErrorCode.NONE
-        for acknowledgement in acknowledgements:
-            if acknowledgement.last < self.start_offset:
-                continue
-            code = self._acknowledge(member, acknowledgement, now_ms, write, changed)
-            if code != ErrorCode.NONE:
-                self._roll_back(write.changes, now_ms)
-                break
-        for batch in changed:
-            batch.compact()
-        return self._sealed(write) if code == ErrorCode.NONE else code
+        try:
+            for position, acknowledgement in enumerate(acknowledgements, 1):
+                if acknowledgement.last < self.start_offset:
+                    continue
+                code = yield from self._acknowledge(member, acknowledgement, now_ms, write, changed)
+                if code != ErrorCode.NONE:
+                    return code
+                if not position % _ACKNOWLEDGED_AT_ONCE:
+                    yield None
+            if len(write.changes) > _ACKNOWLEDGED_AT_ONCE:
+                # To store the result takes long, too.
+                yield None
+        finally:
+            for batch in changed:
+                batch.compact()
+        return ErrorCode.NONE
 
     def _acknowledge(
         self,
@@ -210,9 +232,9 @@ class SharePartition:
         now_ms: int,
         write: Write,
         changed: dict[InFlightBatch, None],
-    ) -> ErrorCode:
-        """Apply one acknowledgement. The runs of `changed` batches remain to be joined: doing this for each
-        acknowledgement of a single offset would take long.
+    ) -> Steps[ErrorCode]:
+        """Apply one acknowledgement, in steps. The runs of `changed` batches remain to be joined: doing this
+        for each acknowledgement of a single offset would take long.
         """
         first, last, types = acknowledgement
         at = self.floor(first)
@@ -233,12 +255,18 @@ class SharePartition:
             for run in batch.within(low, high):
                 if run.state != ACQUIRED or run.pending is not None or run.member != member:
                     return ErrorCode.INVALID_RECORD_STATE
-            for low_of_type, high_of_type, kind in of_one_type(first, low, high, types):
+            ranges = of_one_type(first, low, high, types)
+            for position, (low_of_type, high_of_type, kind) in enumerate(ranges, 1):
+                if not position % _ACKNOWLEDGED_AT_ONCE:
+                    yield None
                 if kind == RENEW and not self.limits.is_renew_enabled:
                     return ErrorCode.INVALID_RECORD_STATE
                 if len(types) > 1 or not batch.covers(low, high):
                     batch.is_split = True
                 for run in batch.cut(low_of_type, high_of_type):
+                    if run.state != ACQUIRED or run.pending is not None or run.member != member:
+                        # A lock has expired between two steps.
+                        return ErrorCode.INVALID_RECORD_STATE
                     if kind == RENEW:
                         run.deadline_ms = now_ms + self.limits.lock_duration_ms
                     else:
@@ -247,7 +275,7 @@ class SharePartition:
 
     def release_acquired(self, member: str) -> Write:
         """Release all records that the member has acquired, because its session has ended."""
-        write = self._new_write()
+        write = self.new_write()
         for batch in self.batches:
             is_changed = False
             for run in batch.runs[:]:
@@ -257,7 +285,7 @@ class SharePartition:
                         self._change(part, self._state_of_released(part), write)
             if is_changed:
                 batch.compact()
-        return self._sealed(write)
+        return self.sealed(write)
 
     def _divided(self, batch: InFlightBatch, run: Run) -> list[Run]:
         """Divide a run at the start offset, which makes its batch split."""
@@ -289,10 +317,12 @@ class SharePartition:
         elif is_terminal(state):
             self.delivery_complete_count += self.count_from_start(run.first, run.last)
 
-    def _new_write(self) -> Write:
+    def new_write(self) -> Write:
+        """Return a write without changes."""
         return Write(0, 0, [], [], [])
 
-    def _sealed(self, write: Write) -> Write:
+    def sealed(self, write: Write) -> Write:
+        """Return a write with the current start offset, to be stored."""
         return write._replace(
             start_offset=self.start_offset, delivery_complete_count=self.delivery_complete_count
         )
@@ -305,7 +335,8 @@ class SharePartition:
         """
         if not is_stored and write.changes:
             self._roll_back(write.changes, now_ms)
-            return self.may_be_available
+            # Records whose locks have expired may be archived, so that all records in flight are complete.
+            return self.advance() or self.may_be_available
         changed: dict[InFlightBatch, None] = {}
         for change in write.changes:
             for batch in self._holding(change.first, change.last):
@@ -354,10 +385,10 @@ class SharePartition:
         """Archive records that have been written to the dead letter queue, or could not be written to it.
         The returned changes have taken effect.
         """
-        write = self._new_write()
+        write = self.new_write()
         ranges = sorted((each.first, each.last) for each in letters)
         if not ranges:
-            return self._sealed(write)
+            return self.sealed(write)
         for batch in self._holding(ranges[0][0], ranges[-1][1]):
             for run in batch.cut_ranges(ranges):
                 if run.state == ARCHIVING and run.pending is None:
@@ -365,7 +396,7 @@ class SharePartition:
                     write.batches.append(StateBatch(run.first, run.last, ARCHIVED, run.delivery_count))
                     self.delivery_complete_count += self.count_from_start(run.first, run.last)
             batch.compact_within(ranges[0][0], ranges[-1][1])
-        return self._sealed(write)
+        return self.sealed(write)
 
     # --- time
 
@@ -373,7 +404,7 @@ class SharePartition:
         """Release the records whose acquisition locks have expired. The returned changes have taken effect,
         whether or not they can be stored. Return None if there are none.
         """
-        write = self._new_write()
+        write = self.new_write()
         for batch in self.batches:
             is_changed = False
             for run in batch.runs[:]:
@@ -383,7 +414,7 @@ class SharePartition:
                         self._expire_run(part, write)
             if is_changed:
                 batch.compact()
-        return self._sealed(write) if write.batches else None
+        return self.sealed(write) if write.batches else None
 
     def _expire_run(self, run: Run, write: Write) -> None:
         limits = self.limits

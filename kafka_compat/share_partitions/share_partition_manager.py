@@ -193,13 +193,13 @@ class SharePartitionManager:
 
     def acknowledge(
         self, key: SessionKey, partition: TopicIdPartition, batches: Sequence[Acknowledgement], done: Done
-    ) -> None:
-        """Acknowledge records of a member. `done` is called when the result is stored."""
+    ) -> Steps[None]:
+        """Acknowledge records of a member, in steps. `done` is called when the result is stored."""
         led = self.get(key.group_id, partition.topic_id, partition.partition)
         if led is None:
             done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         else:
-            led.acknowledge(key.member_id, batches, partial(self._acknowledged, batches, done))
+            yield from led.acknowledge(key.member_id, batches, partial(self._acknowledged, batches, done))
 
     def _acknowledged(self, batches: Sequence[Acknowledgement], done: Done, code: ErrorCode) -> None:
         if code == ErrorCode.NONE:

@@ -216,9 +216,9 @@ BROKEN_BUILDS = (
     BrokenBuild(
         "a group's record changes nothing if the group has no members",
         "kafka_compat/groups/group.py",
-        "            self.rebalance.stored.replay(record.value)\n",
+        "            self.classic.rebalance.stored.replay(record.value)\n",
         "            if record.value is None or record.value.members:\n"
-        "                self.rebalance.stored.replay(record.value)\n",
+        "                self.classic.rebalance.stored.replay(record.value)\n",
         GROUPS,
     ),
     BrokenBuild(
@@ -281,28 +281,28 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "a heartbeat is answered before its records are committed",
-        "kafka_compat/groups/consumer/consumer_group.py",
+        "kafka_compat/groups/consumer/members.py",
         "        self.outbox.respond_when_committed(waiter, result, _failed)\n",
         "        self.outbox.respond(waiter, result)\n",
         CONSUMER_GROUPS,
     ),
     BrokenBuild(
         "any former epoch of a member is accepted",
-        "kafka_compat/groups/consumer/consumer_group.py",
+        "kafka_compat/groups/consumer/member_checks.py",
         "    if epoch == member.previous_epoch < member.epoch and _is_part_of",
         "    if epoch < member.epoch or _is_part_of",
         CONSUMER_GROUP_TRANSCRIPTS,
     ),
     BrokenBuild(
         "a topic that was created does not matter to a group",
-        "kafka_compat/groups/consumer/consumer_group.py",
+        "kafka_compat/groups/consumer/members.py",
         "        self._must_compare_hash = True\n\n    def write_failed",
         "        pass\n\n    def write_failed",
         CONSUMER_GROUP_TRANSCRIPTS,
     ),
     BrokenBuild(
         "the session of a member ends only after a restart",
-        "kafka_compat/groups/consumer/consumer_group.py",
+        "kafka_compat/groups/consumer/member_timers.py",
         "        self.start_session(member, now)\n        if not has_moved:",
         "        if not has_moved:",
         CONSUMER_GROUP_TRANSCRIPTS,
@@ -316,23 +316,23 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "a static member that returns gets no partitions",
-        "kafka_compat/groups/consumer/consumer_group.py",
+        "kafka_compat/groups/consumer/members.py",
         "        target = self.state.targets.current.get(member.member_id, {})\n        records.append",
         "        target = {}\n        returned = returned._replace(assigned={})\n        records.append",
         CONSUMER_GROUP_TRANSCRIPTS,
     ),
     BrokenBuild(
         "a group is converted although its new records are not stored",
-        "kafka_compat/groups/group.py",
-        "(state, Timers()).heartbeat(request, waiter, now, replaced)\n",
-        "(state, Timers()).heartbeat(request, waiter, now, replaced)\n        self.rebalance.reset(now)\n",
+        "kafka_compat/groups/classic/classic_group.py",
+        "members.heartbeat(request, waiter, now, replaced)\n",
+        "members.heartbeat(request, waiter, now, replaced)\n        self.rebalance.reset(now)\n",
         CONSUMER_GROUP_TRANSCRIPTS,
     ),
     BrokenBuild(
         "a converted group remembers the classic members",
-        "kafka_compat/groups/group.py",
-        "        self.rebalance.reset(now)\n        self.consumer.start_sessions(now)\n",
-        "        self.consumer.start_sessions(now)\n",
+        "kafka_compat/groups/classic/classic_group.py",
+        "        self.rebalance.reset(now)\n        self._convertible",
+        "        self._convertible",
         CONSUMER_GROUP_TRANSCRIPTS,
     ),
     BrokenBuild(
@@ -351,7 +351,7 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "the assignment interval is ignored",
-        "kafka_compat/groups/consumer/consumer_group.py",
+        "kafka_compat/groups/consumer/members.py",
         "group_epoch <= known.epoch or is_recent",
         "group_epoch <= known.epoch",
         CONSUMER_GROUP_TRANSCRIPTS,
@@ -491,7 +491,7 @@ BROKEN_BUILDS = (
     ),
     BrokenBuild(
         "a share group assigns partitions whose states are being initialized",
-        "kafka_compat/groups/share/share_group.py",
+        "kafka_compat/groups/share/members.py",
         "assignable = {key: each.partitions for key, each in state.current_states.initialized.items()}",
         "known = {**state.current_states.initialized, **state.current_states.initializing}\n"
         "        assignable = {key: each.partitions for key, each in known.items()}",

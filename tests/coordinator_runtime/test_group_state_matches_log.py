@@ -25,19 +25,19 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch, TransactionalProducer
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.classic.rebalance import STABLE
 from kafka_compat.groups.consumer.embedded_protocol import encode_assignment
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.member import PartitionEpochs
 from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.group import Group
-from kafka_compat.groups.rebalance import STABLE
 from kafka_compat.groups.records import decode_record
 from kafka_compat.groups.requests import Commit, JoinResult, Leaving, TopicPartition
 from tests.coordinator_runtime.group_coordinator import RETENTION_MS, coordinator_of
 from tests.coordinator_runtime.replicated_log import ReplicatedLog
+from tests.groups.classic.transcript import subscription
 from tests.groups.consumer.topics import topic
 from tests.groups.memory import ManualScheduler, join_request, position, sync_request
-from tests.groups.transcript import subscription
 from tests.support.steps import result_of
 
 CAMPAIGN = bool(os.environ.get("KAFKA_COMPAT_CAMPAIGN"))
@@ -68,7 +68,7 @@ def _stored(machines: Iterable[Group], which: str) -> Stored:
     state: Stored = {}
     for group in machines:
         consumer, offsets = group.consumer.state, group.offsets
-        classic = group.rebalance.stored
+        classic = group.classic.rebalance.stored
         values = (consumer.metadata, consumer.target, classic._snapshot)
         tables = (consumer.members, consumer.targets, consumer.regexes, offsets.stored, offsets.pending)
         metadata, target, generation = (getattr(value, which) for value in values)
@@ -165,7 +165,7 @@ class Groups(RuleBasedStateMachine):
             elif result.error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
                 self.joined.pop((group, client), None)
 
-        self.coordinator.join(group, request, self.expect(joined))
+        self.coordinator.classic.join(group, request, self.expect(joined))
         self.scheduler.advance()
         if syncs:
             self.sync(group, client)
@@ -181,20 +181,20 @@ class Groups(RuleBasedStateMachine):
                 for number, one in enumerate(known.members)
             }
             request = sync_request(known.member_id, known.generation_id, assignments)
-            self.coordinator.sync(group, request, self.expect())
+            self.coordinator.classic.sync(group, request, self.expect())
 
     @rule(group=groups, client=clients)
     def classic_heartbeat(self, group: str, client: str) -> None:
         known = self.joined.get((group, client))
         if known is not None:
-            self.coordinator.heartbeat(group, known.generation_id, known.member_id, None)
+            self.coordinator.classic.heartbeat(group, known.generation_id, known.member_id, None)
 
     @rule(group=groups, client=clients)
     def leave(self, group: str, client: str) -> None:
         known = self.joined.pop((group, client), None)
         if known is not None:
             leaving = Leaving(member_id=known.member_id, group_instance_id=None, reason="")
-            result_of(self.coordinator.leave(group, [leaving], self.expect()))
+            result_of(self.coordinator.classic.leave(group, [leaving], self.expect()))
 
     @rule(
         group=groups,
@@ -233,7 +233,7 @@ class Groups(RuleBasedStateMachine):
         if known is None and not joins:
             return
         self.assigned.setdefault((group, client), {})
-        self.coordinator.consumer_heartbeat(group, request, self.expect(answered))
+        self.coordinator.consumer.heartbeat(group, request, self.expect(answered))
         self.log.replicate(fetched)
 
     # Offsets
@@ -248,7 +248,7 @@ class Groups(RuleBasedStateMachine):
             group_instance_id=None,
             offsets=dict.fromkeys(items, position(self.offset)),
         )
-        result_of(self.coordinator.commit_offsets(group, request, self.expect()))
+        result_of(self.coordinator.offsets.commit(group, request, self.expect()))
         self.log.replicate(fetched)
 
     @rule(group=groups, items=some_partitions, producer=producers, fetched=fetched)
@@ -264,7 +264,7 @@ class Groups(RuleBasedStateMachine):
             offsets=dict.fromkeys(items, position(self.offset)),
             producer=TransactionalProducer(producer, 0),
         )
-        result_of(self.coordinator.commit_offsets(group, request, self.expect()))
+        result_of(self.coordinator.offsets.commit(group, request, self.expect()))
         self.log.replicate(fetched)
 
     @rule(producer=producers, committed=st.sampled_from((True, True, False)), fetched=fetched)
@@ -283,11 +283,11 @@ class Groups(RuleBasedStateMachine):
     )
     def delete(self, group: str, items: tuple[TopicPartition, ...], what: str, fetched: int) -> None:
         if what == "offsets":
-            result_of(self.coordinator.delete_offsets(group, items, self.expect()))
+            result_of(self.coordinator.offsets.delete(group, items, self.expect()))
         elif what == "group":
             self.coordinator.delete_groups([group], self.expect())
         else:
-            self.coordinator.forget_topic(topic(items[0][0], 10))
+            self.coordinator.offsets.forget_topic(topic(items[0][0], 10))
         self.log.replicate(fetched)
 
     # Time and the log
@@ -342,8 +342,8 @@ class Groups(RuleBasedStateMachine):
         assert current(machines) == current(replayed_one_by_one(self.log.batches))
         if not self.has_failed and self.log.high_watermark == self.log.end_offset:
             for group in running(self.coordinator):
-                if group.rebalance.state is STABLE and not group.consumer.state.exists:
-                    assert self.successor.describe_group(group.group_id)[1] == group.describe()
+                if group.classic.rebalance.state is STABLE and not group.consumer.state.exists:
+                    assert self.successor.classic.describe(group.group_id)[1] == group.classic.describe()
 
     def teardown(self) -> None:
         self.coordinator.close()
@@ -375,7 +375,7 @@ def test_replaced_static_members_have_no_deadlines(returns_as_consumer: bool) ->
         events.consumer_heartbeat("g", "static", ("topic",), "stay", 1_000)
         events.join("g", "static", "topic", returns=False, syncs=False)
     (group,) = running(events.coordinator)
-    with_deadlines = {timer.member_id for timer in group.rebalance.timers.pending}
+    with_deadlines = {timer.member_id for timer in group.classic.rebalance.timers.pending}
     assert with_deadlines == set(group.consumer.state.members.current)
     events.time_passes(60_000)
     events.it_knows_what_a_coordinator_would_load()
@@ -388,5 +388,5 @@ def test_a_member_that_could_not_be_stored_has_no_deadlines() -> None:
     events.replicas_come_and_go(refuses=ErrorCode.NOT_ENOUGH_REPLICAS, is_under_min_isr=False)
     events.consumer_heartbeat("g", "b", ("topic",), "stay", 1_000)
     (group,) = running(events.coordinator)
-    assert {timer.member_id for timer in group.rebalance.timers.pending} == {"a"}
+    assert {timer.member_id for timer in group.classic.rebalance.timers.pending} == {"a"}
     events.teardown()

@@ -10,10 +10,11 @@ import pytest
 from kafka_compat.coordinator_runtime.coordinator_log import ReplayedBatch
 from kafka_compat.coordinator_runtime.timers import Timers
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.groups.classic.rebalance import STABLE
 from kafka_compat.groups.consumer.embedded_protocol import encode_assignment
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
-from kafka_compat.groups.coordinator import DELETED_AT_ONCE, GroupCoordinator
-from kafka_compat.groups.rebalance import STABLE
+from kafka_compat.groups.coordinator import GroupCoordinator
+from kafka_compat.groups.offset_requests import DELETED_AT_ONCE
 from kafka_compat.groups.records import OffsetRecord, encode_record
 from kafka_compat.groups.requests import Commit, JoinResult
 from tests.coordinator_runtime.group_coordinator import RETENTION_MS, coordinator_of
@@ -28,11 +29,11 @@ def commit(coordinator: GroupCoordinator, offset: int, answers: list[Any], group
     request = Commit(
         generation_id=-1, member_id="", group_instance_id=None, offsets={PARTITION: position(offset)}
     )
-    result_of(coordinator.commit_offsets(group, request, lambda errors: answers.append(errors[PARTITION])))
+    result_of(coordinator.offsets.commit(group, request, lambda errors: answers.append(errors[PARTITION])))
 
 
 def committed(coordinator: GroupCoordinator, group: str = "g") -> int | None:
-    error, fetched = coordinator.fetch_offsets(group, [PARTITION], require_stable=False)
+    error, fetched = coordinator.offsets.fetch(group, [PARTITION], require_stable=False)
     assert error is ErrorCode.NONE
     value, _ = fetched[PARTITION]
     return None if value is None else value.offset
@@ -73,10 +74,10 @@ def classic_group(
 ) -> JoinResult:
     """A stable classic group of one member."""
     joined: list[JoinResult] = []
-    coordinator.join("g", join_request(requires_known_member_id=False), joined.append)
+    coordinator.classic.join("g", join_request(requires_known_member_id=False), joined.append)
     scheduler.advance()
     assignments = {joined[0].member_id: encode_assignment({"topic": (0, 1)}, b"\0\1")}
-    coordinator.sync("g", sync_request(joined[0].member_id, 1, assignments), lambda result: None)
+    coordinator.classic.sync("g", sync_request(joined[0].member_id, 1, assignments), lambda result: None)
     log.replicate(1)
     return joined[0]
 
@@ -87,7 +88,7 @@ def convert(coordinator: GroupCoordinator) -> list[HeartbeatResult]:
     heartbeat = Heartbeat(
         "new", 0, "client", "/127.0.0.1", rebalance_timeout_ms=1_000, topic_names=("topic",), owned={}
     )
-    coordinator.consumer_heartbeat("g", heartbeat, answers.append)
+    coordinator.consumer.heartbeat("g", heartbeat, answers.append)
     return answers
 
 
@@ -96,7 +97,7 @@ def test_state_outside_of_the_log_changes_when_the_records_are_appended(
 ) -> None:
     answers = convert(coordinator)
     assert not answers
-    error = coordinator.heartbeat("g", 1, classic_group.member_id, None)
+    error = coordinator.classic.heartbeat("g", 1, classic_group.member_id, None)
     assert error is ErrorCode.REBALANCE_IN_PROGRESS
     log.replicate(1_000)
     assert [answer.error for answer in answers] == [ErrorCode.NONE]
@@ -107,8 +108,8 @@ def test_state_outside_of_the_log_does_not_change_if_the_append_is_rejected(
 ) -> None:
     log.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
     assert [answer.error for answer in convert(coordinator)] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
-    assert coordinator.heartbeat("g", 1, classic_group.member_id, None) is ErrorCode.NONE
-    _, described = coordinator.describe_group("g")
+    assert coordinator.classic.heartbeat("g", 1, classic_group.member_id, None) is ErrorCode.NONE
+    _, described = coordinator.classic.describe("g")
     assert described is not None and described.state is STABLE
 
 
@@ -174,7 +175,7 @@ def test_expired_offsets_of_many_partitions_are_deleted_in_several_batches(
     count = 2 * DELETED_AT_ONCE + 1
     offsets = {("topic", number): position(number) for number in range(count)}
     request = Commit(generation_id=-1, member_id="", group_instance_id=None, offsets=offsets)
-    result_of(coordinator.commit_offsets("g", request, lambda errors: None))
+    result_of(coordinator.offsets.commit("g", request, lambda errors: None))
     log.replicate(1)
     scheduler.advance(2 * RETENTION_MS)
     assert [len(batch.records) for batch in log.batches[1:]] == [DELETED_AT_ONCE, DELETED_AT_ONCE, 1]
@@ -197,7 +198,7 @@ def test_pending_appends_fail_exactly_once_when_leadership_ends(
     answers: list[Any] = []
     commit(coordinator, 1, answers)
     joined: list[Any] = []
-    coordinator.join("h", join_request(), joined.append)
+    coordinator.classic.join("h", join_request(), joined.append)
     coordinator.unload(0)
     assert answers == [ErrorCode.NOT_COORDINATOR]
     assert [result.error for result in joined] == [ErrorCode.NOT_COORDINATOR]
@@ -292,7 +293,7 @@ def test_a_group_is_served_as_soon_as_its_shard_is_ready(log: ReplicatedLog) -> 
         scheduler.step()
     assert coordinator._runtime.is_loading
     assert committed(coordinator, "g0") == 0
-    error, _ = coordinator.fetch_offsets("g99", None, require_stable=False)
+    error, _ = coordinator.offsets.fetch("g99", None, require_stable=False)
     assert error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 

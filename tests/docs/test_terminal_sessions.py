@@ -67,6 +67,11 @@ def test_the_commands_on_the_security_page_print_the_documented_output(tmp_path:
 
 
 @pytest.mark.timeout(300)
+def test_the_commands_on_the_share_groups_page_print_the_documented_output(tmp_path: Path) -> None:
+    play("share-groups.md", tmp_path)
+
+
+@pytest.mark.timeout(300)
 def test_the_commands_on_the_troubleshoot_page_print_the_documented_output(tmp_path: Path) -> None:
     play("troubleshoot.md", tmp_path)
 

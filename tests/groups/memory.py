@@ -12,9 +12,9 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.requests import Join, JoinResult, OffsetAndMetadata, Sync, SyncResult
 from kafka_compat.groups.settings import GroupSettings
+from tests.groups.classic.transcript import subscription
 from tests.groups.consumer.topics import consumer_groups, topic
 from tests.groups.share.memory import no_share_groups
-from tests.groups.transcript import subscription
 
 WALL_MS = 1_700_000_000_000
 
@@ -165,10 +165,10 @@ def position(offset: int, metadata: str = "", expire_timestamp_ms: int = -1) -> 
 def stable_member(coordinator: Coordinator, group_id: str) -> JoinResult:
     """Create a group with one member, whose assignment is b"all"."""
     joined: list[JoinResult] = []
-    coordinator.join(group_id, join_request(), joined.append)
+    coordinator.classic.join(group_id, join_request(), joined.append)
     coordinator.scheduler.advance()
     synced: list[SyncResult] = []
     request = sync_request(joined[0].member_id, joined[0].generation_id, {joined[0].member_id: b"all"})
-    coordinator.sync(group_id, request, synced.append)
+    coordinator.classic.sync(group_id, request, synced.append)
     assert synced[0].assignment == b"all"
     return joined[0]

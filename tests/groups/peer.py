@@ -12,7 +12,7 @@ from kafka_compat.protocol.headers import decode_response_header
 from kafka_compat.protocol.messages import response_class
 from tests.conformance.comparison import in_order
 from tests.conformance.wire import Connection, Plain, encode, plain
-from tests.groups.transcript import subscription
+from tests.groups.classic.transcript import subscription
 from tests.support.servers import Server
 
 TOPIC = "group-differential"

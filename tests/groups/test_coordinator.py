@@ -37,7 +37,7 @@ def commit_request(
 
 
 def committed(coordinator: Coordinator, group_id: str, partition: tuple[str, int]) -> int | None:
-    error, fetched = coordinator.fetch_offsets(group_id, [partition], require_stable=False)
+    error, fetched = coordinator.offsets.fetch(group_id, [partition], require_stable=False)
     assert error is ErrorCode.NONE
     offset, partition_error = fetched[partition]
     assert partition_error is ErrorCode.NONE
@@ -47,22 +47,22 @@ def committed(coordinator: Coordinator, group_id: str, partition: tuple[str, int
 def test_a_response_waits_until_its_record_is_committed() -> None:
     coordinator = Coordinator()
     joined: list[Any] = []
-    coordinator.join("g", join_request(), joined.append)
+    coordinator.classic.join("g", join_request(), joined.append)
     coordinator.scheduler.advance()
     member_id = joined[0].member_id
     coordinator.log.hold = True
     synced: list[Any] = []
-    coordinator.sync("g", sync_request(member_id, 1, {member_id: b"x"}), synced.append)
+    coordinator.classic.sync("g", sync_request(member_id, 1, {member_id: b"x"}), synced.append)
     assert synced == []
     coordinator.log.commit()
     assert synced[0].assignment == b"x"
 
     answers: list[Any] = []
     request = commit_request({("topic", 0): position(5)}, member_id, 1)
-    result_of(coordinator.commit_offsets("g", request, answers.append))
+    result_of(coordinator.offsets.commit("g", request, answers.append))
     assert answers == []
     assert committed(coordinator, "g", ("topic", 0)) is None
-    _, fetched = coordinator.fetch_offsets("g", [("topic", 0)], require_stable=True)
+    _, fetched = coordinator.offsets.fetch("g", [("topic", 0)], require_stable=True)
     assert fetched[("topic", 0)] == (None, ErrorCode.NONE)
     coordinator.log.commit()
     assert answers == [{("topic", 0): ErrorCode.NONE}]
@@ -75,7 +75,7 @@ def test_a_commit_that_times_out_gets_an_error_response() -> None:
     partition = ("topic", 0)
     coordinator.log.hold = True
     answers: list[Any] = []
-    result_of(coordinator.commit_offsets("g", commit_request({partition: position(5)}), answers.append))
+    result_of(coordinator.offsets.commit("g", commit_request({partition: position(5)}), answers.append))
     coordinator.scheduler.advance(1_999)
     assert answers == []
     coordinator.scheduler.advance(1)
@@ -83,7 +83,7 @@ def test_a_commit_that_times_out_gets_an_error_response() -> None:
     coordinator.log.commit()
     assert len(answers) == 1
 
-    result_of(coordinator.commit_offsets("g", commit_request({partition: position(6)}), answers.append))
+    result_of(coordinator.offsets.commit("g", commit_request({partition: position(6)}), answers.append))
     coordinator.log.commit()
     coordinator.scheduler.advance(10_000)
     assert answers[1:] == [{partition: ErrorCode.NONE}]
@@ -103,9 +103,9 @@ def test_a_failed_append_does_not_change_the_committed_offset(refusal: ErrorCode
     coordinator = Coordinator()
     partition = ("topic", 0)
     answers: list[Any] = []
-    result_of(coordinator.commit_offsets("g", commit_request({partition: position(1)}), answers.append))
+    result_of(coordinator.offsets.commit("g", commit_request({partition: position(1)}), answers.append))
     coordinator.log.refuse = refusal
-    result_of(coordinator.commit_offsets("g", commit_request({partition: position(2)}), answers.append))
+    result_of(coordinator.offsets.commit("g", commit_request({partition: position(2)}), answers.append))
     assert answers == [{partition: ErrorCode.NONE}, {partition: answer}]
     assert committed(coordinator, "g", partition) == 1
 
@@ -114,9 +114,9 @@ def test_metadata_too_long_for_its_record_is_rejected() -> None:
     coordinator = Coordinator(offset_metadata_max_bytes=100_000)
     answers: list[Any] = []
     too_long = commit_request({("topic", 0): position(1, "m" * 40_000)})
-    result_of(coordinator.commit_offsets("g", too_long, answers.append))
+    result_of(coordinator.offsets.commit("g", too_long, answers.append))
     assert answers == [{("topic", 0): ErrorCode.UNKNOWN_SERVER_ERROR}]
-    result_of(coordinator.commit_offsets("g", commit_request({("topic", 0): position(2)}), answers.append))
+    result_of(coordinator.offsets.commit("g", commit_request({("topic", 0): position(2)}), answers.append))
     assert committed(coordinator, "g", ("topic", 0)) == 2
 
 
@@ -124,8 +124,8 @@ def test_unknown_partitions_are_rejected_individually() -> None:
     coordinator = Coordinator()
     answers: list[Any] = []
     offsets = {("gone", 0): position(1), ("topic", 1): position(2), ("topic", 99): position(3)}
-    result_of(coordinator.commit_offsets("g", commit_request(offsets), answers.append))
-    result_of(coordinator.commit_offsets("g", commit_request({("gone", 0): position(1)}), answers.append))
+    result_of(coordinator.offsets.commit("g", commit_request(offsets), answers.append))
+    result_of(coordinator.offsets.commit("g", commit_request({("gone", 0): position(1)}), answers.append))
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert answers == [
         {("gone", 0): unknown, ("topic", 1): ErrorCode.NONE, ("topic", 99): unknown},
@@ -137,13 +137,13 @@ def test_waiting_members_get_a_not_coordinator_error_when_the_shard_moves() -> N
     coordinator = Coordinator()
     stable_member(coordinator, "g")
     answers: list[Any] = []
-    coordinator.join("g", join_request(), answers.append)
+    coordinator.classic.join("g", join_request(), answers.append)
     assert answers == []
     shard = coordinator.shard_of("g")
     coordinator.unload(shard)
     assert [answer.error for answer in answers] == [ErrorCode.NOT_COORDINATOR]
-    assert coordinator.heartbeat("g", 1, "x", None) is ErrorCode.NOT_COORDINATOR
-    coordinator.join("g", join_request(), answers.append)
+    assert coordinator.classic.heartbeat("g", 1, "x", None) is ErrorCode.NOT_COORDINATOR
+    coordinator.classic.join("g", join_request(), answers.append)
     assert answers[-1].error is ErrorCode.NOT_COORDINATOR
     assert coordinator.scheduler.pending == 0
 
@@ -152,17 +152,17 @@ def test_a_group_continues_after_its_shard_has_moved() -> None:
     coordinator = Coordinator()
     member = stable_member(coordinator, "g")
     request = commit_request({("topic", 0): position(7, "näher")}, member.member_id, 1)
-    result_of(coordinator.commit_offsets("g", request, lambda _: None))
+    result_of(coordinator.offsets.commit("g", request, lambda _: None))
 
     successor = Coordinator(coordinator.log)
-    assert successor.heartbeat("g", 1, member.member_id, None) is ErrorCode.NONE
+    assert successor.classic.heartbeat("g", 1, member.member_id, None) is ErrorCode.NONE
     synced: list[Any] = []
-    successor.sync("g", sync_request(member.member_id, 1), synced.append)
+    successor.classic.sync("g", sync_request(member.member_id, 1), synced.append)
     assert synced[0].assignment == b"all"
-    _, fetched = successor.fetch_offsets("g", None, require_stable=True)
+    _, fetched = successor.offsets.fetch("g", None, require_stable=True)
     assert fetched == {("topic", 0): (position(7, "näher"), ErrorCode.NONE)}
     successor.scheduler.advance(10_000)
-    assert successor.heartbeat("g", 1, member.member_id, None) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert successor.classic.heartbeat("g", 1, member.member_id, None) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_requests_during_loading_get_a_coordinator_load_in_progress_error() -> None:
@@ -172,10 +172,10 @@ def test_requests_during_loading_get_a_coordinator_load_in_progress_error() -> N
     coordinator = Coordinator(log)
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     answers: list[Any] = []
-    coordinator.join("g", join_request(), answers.append)
-    result_of(coordinator.commit_offsets("g", commit_request({("topic", 0): position(1)}), answers.append))
+    coordinator.classic.join("g", join_request(), answers.append)
+    result_of(coordinator.offsets.commit("g", commit_request({("topic", 0): position(1)}), answers.append))
     leaving = [Leaving(member_id="m", group_instance_id=None, reason="")]
-    result_of(coordinator.leave("g", leaving, answers.append))
+    result_of(coordinator.classic.leave("g", leaving, answers.append))
     coordinator.delete_groups(["g"], answers.append)
     assert [answers[0].error, answers[1], answers[2].error, answers[3]] == [
         loading,
@@ -183,11 +183,11 @@ def test_requests_during_loading_get_a_coordinator_load_in_progress_error() -> N
         loading,
         {"g": loading},
     ]
-    assert coordinator.fetch_offsets("g", None, require_stable=False) == (loading, {})
+    assert coordinator.offsets.fetch("g", None, require_stable=False) == (loading, {})
     assert coordinator.list_groups(set(), set()) == (loading, [])
     # While the group is loading, members must not conclude that they lost their membership.
-    assert coordinator.heartbeat("g", 1, "m", None) is ErrorCode.NONE
-    coordinator.sync("g", sync_request("m", 1), answers.append)
+    assert coordinator.classic.heartbeat("g", 1, "m", None) is ErrorCode.NONE
+    coordinator.classic.sync("g", sync_request("m", 1), answers.append)
     assert answers[-1].error is ErrorCode.REBALANCE_IN_PROGRESS
 
     coordinator.scheduler.advance()
@@ -202,7 +202,7 @@ def test_a_shard_that_moves_while_loading_is_dropped() -> None:
     coordinator.unload(0)
     coordinator.scheduler.advance()
     assert coordinator.list_groups(set(), set()) == (ErrorCode.NONE, [])
-    assert coordinator.fetch_offsets("g", None, require_stable=False)[0] is ErrorCode.NOT_COORDINATOR
+    assert coordinator.offsets.fetch("g", None, require_stable=False)[0] is ErrorCode.NOT_COORDINATOR
 
 
 def test_unreadable_records_do_not_hide_other_records(caplog: pytest.LogCaptureFixture) -> None:
@@ -230,7 +230,7 @@ def test_transactional_offsets_apply_when_the_transaction_commits() -> None:
     ]
     coordinator = Coordinator(log)
     partitions = [("topic", number) for number in range(4)]
-    _, stable = coordinator.fetch_offsets("g", partitions, require_stable=True)
+    _, stable = coordinator.offsets.fetch("g", partitions, require_stable=True)
     assert [stable[partition][1].name for partition in partitions] == [
         "NONE",
         "NONE",
@@ -244,7 +244,7 @@ def test_transactional_offsets_apply_when_the_transaction_commits() -> None:
 def test_expired_offsets_are_deleted_periodically() -> None:
     coordinator = Coordinator(offsets_retention_ms=1_000, offsets_retention_check_interval_ms=600)
     coordinator.start()
-    result_of(coordinator.commit_offsets("g", commit_request({("topic", 0): position(1)}), lambda _: None))
+    result_of(coordinator.offsets.commit("g", commit_request({("topic", 0): position(1)}), lambda _: None))
     coordinator.scheduler.advance(999)
     assert committed(coordinator, "g", ("topic", 0)) == 1
     coordinator.scheduler.advance(201)
@@ -256,11 +256,11 @@ def test_offsets_of_deleted_topics_are_deleted() -> None:
     coordinator = Coordinator()
     for group_id in ("a", "b"):
         offsets = {("topic", 0): position(1), ("other", 0): position(2)}
-        result_of(coordinator.commit_offsets(group_id, commit_request(offsets), lambda _: None))
-    coordinator.forget_topic(topic("topic", 2))
+        result_of(coordinator.offsets.commit(group_id, commit_request(offsets), lambda _: None))
+    coordinator.offsets.forget_topic(topic("topic", 2))
     for restarted in (coordinator, Coordinator(coordinator.log)):
         for group_id in ("a", "b"):
-            _, fetched = restarted.fetch_offsets(group_id, None, require_stable=False)
+            _, fetched = restarted.offsets.fetch(group_id, None, require_stable=False)
             assert list(fetched) == [("other", 0)]
 
 
@@ -268,7 +268,7 @@ def test_groups_are_filtered_by_state_and_type() -> None:
     coordinator = Coordinator()
     stable_member(coordinator, "busy")
     request = commit_request({("topic", 0): position(1)})
-    result_of(coordinator.commit_offsets("simple", request, lambda _: None))
+    result_of(coordinator.offsets.commit("simple", request, lambda _: None))
 
     def listed(states: set[str], types: set[str]) -> list[str]:
         return sorted(group.group_id for group in coordinator.list_groups(states, types)[1])
@@ -283,7 +283,7 @@ def test_several_groups_are_deleted_with_a_single_response() -> None:
     coordinator = Coordinator()
     stable_member(coordinator, "busy")
     request = commit_request({("topic", 0): position(1)})
-    result_of(coordinator.commit_offsets("simple", request, lambda _: None))
+    result_of(coordinator.offsets.commit("simple", request, lambda _: None))
     coordinator.log.hold = True
     answers: list[Any] = []
     coordinator.delete_groups(["busy", "simple", "none", "simple"], answers.append)
@@ -296,7 +296,7 @@ def test_several_groups_are_deleted_with_a_single_response() -> None:
             "none": ErrorCode.GROUP_ID_NOT_FOUND,
         }
     ]
-    assert coordinator.describe_group("simple") == (ErrorCode.NONE, None)
+    assert coordinator.classic.describe("simple") == (ErrorCode.NONE, None)
     coordinator.delete_groups([], answers.append)
     assert answers[-1] == {}
 
@@ -306,10 +306,10 @@ def test_session_timeouts_outside_the_limits_and_empty_group_ids_are_rejected() 
     answers: list[Any] = []
     for timeout_ms in (5_999, 6_000, 20_000, 20_001):
         request = join_request(session_timeout_ms=timeout_ms)
-        coordinator.join(f"g{timeout_ms}", request, answers.append)
+        coordinator.classic.join(f"g{timeout_ms}", request, answers.append)
     coordinator.scheduler.advance()
-    coordinator.join("", join_request(), answers.append)
-    coordinator.join("new", join_request("stranger"), answers.append)
+    coordinator.classic.join("", join_request(), answers.append)
+    coordinator.classic.join("new", join_request("stranger"), answers.append)
     assert sorted(answer.error.name for answer in answers) == [
         "INVALID_GROUP_ID",
         "INVALID_SESSION_TIMEOUT",
@@ -325,10 +325,10 @@ def test_a_closed_coordinator_cancels_its_timers_and_rejects_requests() -> None:
     coordinator.start()
     stable_member(coordinator, "g")
     answers: list[Any] = []
-    coordinator.join("g", join_request(), answers.append)
+    coordinator.classic.join("g", join_request(), answers.append)
     coordinator.close()
     assert coordinator.scheduler.pending == 0
-    coordinator.join("g", join_request(), answers.append)
+    coordinator.classic.join("g", join_request(), answers.append)
     assert [answer.error.name for answer in answers] == ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"]
 
 
@@ -337,7 +337,7 @@ def test_a_wall_clock_jump_does_not_expire_members() -> None:
     member = stable_member(coordinator, "g")
     coordinator.wall_ms += 365 * 24 * 3_600_000
     coordinator.scheduler.advance(9_000)
-    assert coordinator.heartbeat("g", 1, member.member_id, None) is ErrorCode.NONE
+    assert coordinator.classic.heartbeat("g", 1, member.member_id, None) is ErrorCode.NONE
 
 
 def test_an_idle_group_rarely_wakes_the_event_loop() -> None:
@@ -354,7 +354,7 @@ def test_an_idle_group_rarely_wakes_the_event_loop() -> None:
     coordinator.scheduler.call_later = counting  # type: ignore[method-assign]
     for _ in range(1_000):
         coordinator.scheduler.advance(3_000)
-        assert coordinator.heartbeat("g", 1, member.member_id, None) is ErrorCode.NONE
+        assert coordinator.classic.heartbeat("g", 1, member.member_id, None) is ErrorCode.NONE
     assert wake_ups <= 1_000 * 3_000 // 7_000 + 2
 
 
@@ -380,7 +380,7 @@ def test_a_transaction_for_a_group_needs_a_group_id() -> None:
     coordinator = Coordinator()
     answers: list[Any] = []
     request = commit_request({("topic", 0): position(1)})._replace(producer=TransactionalProducer(7, 0))
-    result_of(coordinator.commit_offsets("", request, answers.append))
+    result_of(coordinator.offsets.commit("", request, answers.append))
     assert answers == [{("topic", 0): ErrorCode.INVALID_GROUP_ID}]
 
 
@@ -398,7 +398,7 @@ def test_members_of_a_long_list_leave_in_order() -> None:
     member_id = stable_member(coordinator, "g").member_id
     names = [*(f"unknown-{number}" for number in range(1_200)), member_id, member_id]
     results: list[LeaveResult] = []
-    result_of(coordinator.leave("g", [Leaving(name, None, "") for name in names], results.append))
+    result_of(coordinator.classic.leave("g", [Leaving(name, None, "") for name in names], results.append))
     (result,) = results
     assert [one.member_id for one, _ in result.members] == names
     assert [error for _, error in result.members[-2:]] == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from kafka_compat.protocol.api_keys import ApiKey
+from tests.groups.classic.transcript import subscription
 from tests.groups.peer import JOIN, TOPIC, Peer, prepare, sync_request
-from tests.groups.transcript import subscription
 from tests.support.servers import Server
 
 Conversation = Callable[[Peer], None]

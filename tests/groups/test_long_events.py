@@ -35,7 +35,7 @@ class SlowClockCoordinator(Coordinator):
         given: dict[str, Any] = {"rebalance_timeout_ms": 1_000, "topic_names": ("topic",), "owned": {}}
         fields = given | changes if epoch == 0 else changes
         results: list[HeartbeatResult] = []
-        self.consumer_heartbeat("g", Heartbeat(member, epoch, "c", "/h", **fields), results.append)
+        self.consumer.heartbeat("g", Heartbeat(member, epoch, "c", "/h", **fields), results.append)
         return results
 
 
@@ -53,7 +53,7 @@ def busy() -> SlowClockCoordinator:
 def test_a_long_heartbeat_is_answered_after_other_work(busy: SlowClockCoordinator) -> None:
     results = busy.heartbeat_of("last")
     assert results == []
-    assert busy.describe_consumer_group("g")[0] is ErrorCode.NONE
+    assert busy.consumer.describe("g")[0] is ErrorCode.NONE
     busy.scheduler.advance(10_000)
     assert [each.error for each in results] == [ErrorCode.NONE]
 
@@ -61,7 +61,7 @@ def test_a_long_heartbeat_is_answered_after_other_work(busy: SlowClockCoordinato
 def test_events_of_a_busy_group_are_processed_in_order(busy: SlowClockCoordinator) -> None:
     first = busy.heartbeat_of("first")
     left: list[object] = []
-    result_of(busy.leave("g", [Leaving("first", None, "")], left.append))
+    result_of(busy.classic.leave("g", [Leaving("first", None, "")], left.append))
     again = busy.heartbeat_of("first", 1)
     assert (first, left, again) == ([], [], [])
     busy.scheduler.advance(10_000)
@@ -73,7 +73,7 @@ def test_events_of_a_busy_group_are_processed_in_order(busy: SlowClockCoordinato
 def test_all_members_have_the_partitions_that_the_long_heartbeat_assigned(busy: SlowClockCoordinator) -> None:
     busy.heartbeat_of("last")
     busy.scheduler.advance(10_000)
-    _, view = busy.describe_consumer_group("g")
+    _, view = busy.consumer.describe("g")
     assert view is not None
     assert view.target_epoch == view.epoch
     assigned = sorted(number for each in view.targets.values() for number in each.get(topic_id("topic"), ()))
@@ -88,7 +88,7 @@ def test_sessions_do_not_end_while_the_group_is_busy(busy: SlowClockCoordinator)
     busy.scheduler.now_ms = 45_500
     busy.scheduler.advance(100)
     assert results[0].error is ErrorCode.NONE
-    _, view = busy.describe_consumer_group("g")
+    _, view = busy.consumer.describe("g")
     assert view is not None
     assert list(view.members) == ["last"]
 
@@ -101,8 +101,8 @@ def test_waiting_requests_are_rejected_when_the_shard_is_lost(
     joined: list[Any] = []
     synced: list[Any] = []
     deleted: list[Any] = []
-    busy.join("g", join_request(), joined.append)
-    busy.sync("g", sync_request("x", 1), synced.append)
+    busy.classic.join("g", join_request(), joined.append)
+    busy.classic.sync("g", sync_request("x", 1), synced.append)
     busy.delete_groups(["g"], deleted.append)
     assert not first and not second and not joined and not synced and not deleted
     if closes:
@@ -120,7 +120,7 @@ def test_a_failure_of_a_long_event_is_reported_and_the_group_goes_on(
     busy: SlowClockCoordinator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("kafka_compat.groups.consumer.consumer_group.same_partitions", lambda one, other: 1 / 0)
+        patch.setattr("kafka_compat.groups.consumer.members.same_partitions", lambda one, other: 1 / 0)
         results = busy.heartbeat_of("first")
         busy.scheduler.advance(10_000)
     assert [each.error for each in results] == [ErrorCode.UNKNOWN_SERVER_ERROR]
@@ -134,9 +134,9 @@ def test_requests_that_wait_for_a_converted_group_are_answered_if_the_group_is_l
     coordinator = SlowClockCoordinator()
     waiting: list[JoinResult] = []
     first: list[JoinResult] = []
-    coordinator.join("g", join_request(), first.append)
+    coordinator.classic.join("g", join_request(), first.append)
     coordinator.scheduler.advance()
-    coordinator.join("g", join_request(), waiting.append)
+    coordinator.classic.join("g", join_request(), waiting.append)
     coordinator.is_slow = True
     joined = coordinator.heartbeat_of("m")
     assert (waiting, joined) == ([], [])
@@ -148,7 +148,7 @@ def test_requests_that_wait_for_a_converted_group_are_answered_if_the_group_is_l
 def test_many_groups_are_listed_in_steps() -> None:
     coordinator = SlowClockCoordinator()
     for number in range(250):
-        coordinator.join(f"g-{number}", join_request(), lambda result: None)
+        coordinator.classic.join(f"g-{number}", join_request(), lambda result: None)
     steps = coordinator.list_groups_in_steps(set(), set())
     assert [next(steps) for _ in range(3)] == [None] * 3
     with pytest.raises(StopIteration) as stop:
@@ -161,12 +161,12 @@ def test_many_groups_learn_of_a_changed_topic_in_steps() -> None:
     groups = [f"g-{number}" for number in range(250)]
     for group in groups:
         request = Heartbeat("m", 0, "c", "/h", rebalance_timeout_ms=1_000, topic_names=("topic",), owned={})
-        coordinator.consumer_heartbeat(group, request, lambda result: None)
-        coordinator.consumer_heartbeat(group, Heartbeat("m", 2, "c", "/h"), lambda result: None)
+        coordinator.consumer.heartbeat(group, request, lambda result: None)
+        coordinator.consumer.heartbeat(group, Heartbeat("m", 2, "c", "/h"), lambda result: None)
 
     def informed() -> int:
         machines = [running.machine for running in coordinator._running.values()]
-        return sum(machine.consumer._must_compare_hash for machine in machines)
+        return sum(machine.consumer.members._must_compare_hash for machine in machines)
 
     assert informed() == 0
     coordinator.is_slow = True

@@ -9,17 +9,11 @@ from uuid import UUID
 import pytest
 
 from kafka_compat.coordinator_runtime.partitioning import java_hash_code, shard_of
+from kafka_compat.groups.classic.records import GroupRecord, GroupSnapshot, MemberSnapshot
+from kafka_compat.groups.classic.subscriptions import subscribed_topics
 from kafka_compat.groups.consumer.member import Member
 from kafka_compat.groups.consumer.records import MemberMetadataRecord
-from kafka_compat.groups.rebalance import subscribed_topics
-from kafka_compat.groups.records import (
-    GroupRecord,
-    GroupSnapshot,
-    MemberSnapshot,
-    OffsetRecord,
-    decode_record,
-    encode_record,
-)
+from kafka_compat.groups.records import OffsetRecord, decode_record, encode_record
 from kafka_compat.groups.requests import OffsetAndMetadata
 from kafka_compat.protocol.codec import MalformedRequest, encode_versioned
 from kafka_compat.protocol.messages.consumer_group_records import (
@@ -32,7 +26,7 @@ from kafka_compat.protocol.messages.consumer_offsets import (
     MemberMetadata,
     OffsetCommitValue,
 )
-from tests.groups.transcript import subscription
+from tests.groups.classic.transcript import subscription
 
 GROUP_KEY = bytes.fromhex("0002 0001 67")
 OFFSET_KEY = bytes.fromhex("0001 0001 67 0001 74 00000005")

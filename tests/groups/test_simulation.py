@@ -12,10 +12,16 @@ from typing import Any
 import pytest
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.rebalance import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE, Rebalance
+from kafka_compat.groups.classic.rebalance import (
+    COMPLETING_REBALANCE,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    Rebalance,
+)
 from kafka_compat.groups.requests import Commit, JoinResult, Leaving, Sync, SyncResult
+from tests.groups.classic.transcript import subscription
 from tests.groups.memory import Coordinator, MemoryLog, join_request, position
-from tests.groups.transcript import subscription
 from tests.support.steps import result_of
 
 STEPS = 150
@@ -66,7 +72,7 @@ class Client:
             requires_known_member_id=version_has_ids and self.instance is None,
             supports_skipping_assignment=random.random() < 0.5,
         )
-        self.world.coordinator.join("g", request, self.world.expect(self.joined))
+        self.world.coordinator.classic.join("g", request, self.world.expect(self.joined))
 
     def joined(self, result: JoinResult) -> None:
         if result.error in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
@@ -99,10 +105,10 @@ class Client:
                 assigned_generation, _, _ = result.assignment.partition(b"/")
                 assert int(assigned_generation) == generation_id
 
-        self.world.coordinator.sync("g", request, self.world.expect(synced))
+        self.world.coordinator.classic.sync("g", request, self.world.expect(synced))
 
     def heartbeat(self) -> None:
-        self.world.coordinator.heartbeat("g", self.generation_id, self.member_id, self.instance)
+        self.world.coordinator.classic.heartbeat("g", self.generation_id, self.member_id, self.instance)
 
     def commit(self) -> None:
         world = self.world
@@ -121,11 +127,11 @@ class Client:
             if not errors[partition]:
                 world.acknowledged[partition] = max(offset, world.acknowledged.get(partition, 0))
 
-        result_of(world.coordinator.commit_offsets("g", request, world.expect(committed)))
+        result_of(world.coordinator.offsets.commit("g", request, world.expect(committed)))
 
     def leave(self) -> None:
         leaving = Leaving(member_id=self.member_id, group_instance_id=self.instance, reason="random")
-        result_of(self.world.coordinator.leave("g", [leaving], self.world.expect(lambda _: None)))
+        result_of(self.world.coordinator.classic.leave("g", [leaving], self.world.expect(lambda _: None)))
 
 
 class World:
@@ -188,7 +194,7 @@ class World:
         running = self.coordinator._running.get("g")
         if running is None:
             return
-        group: Rebalance = running.machine.rebalance
+        group: Rebalance = running.machine.classic.rebalance
         roster = group.roster
         members = set(roster.members)
         assert roster.leader_id in members if members else roster.leader_id is None
@@ -220,11 +226,11 @@ def test_every_request_from_random_clients_gets_one_response(seed: int) -> None:
     world.coordinator.scheduler.advance(1_000_000)
     world.check()
     assert world.unanswered == 0
-    _, group = world.coordinator.describe_group("g")
+    _, group = world.coordinator.classic.describe("g")
     assert group is None or group.state is EMPTY
     # A new coordinator that loads the log has all acknowledged offsets.
     successor = Coordinator(world.log, load=True, **world.settings)
     for partition, offset in world.acknowledged.items():
-        _, fetched = successor.fetch_offsets("g", [partition], require_stable=False)
+        _, fetched = successor.offsets.fetch("g", [partition], require_stable=False)
         stored, _ = fetched[partition]
         assert stored is not None and stored.offset >= offset

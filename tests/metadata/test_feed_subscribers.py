@@ -143,7 +143,7 @@ async def test_requests_do_not_wait_for_a_broker_that_is_no_longer_coordinator(
 async def test_offsets_of_a_deleted_topic_are_dropped_by_groups(broker: LocalBroker) -> None:
     forgotten: list[TopicMetadata] = []
     groups: Any = broker.services.groups
-    groups.forget_topic = forgotten.append
+    groups.offsets.forget_topic = forgotten.append
     broker.services.metadata.put_topic(topic("t", 1, 1))
     remove_topic(broker.services.metadata, "t")
     assert [(topic.name, len(topic.partitions)) for topic in forgotten] == [("t", 2)]

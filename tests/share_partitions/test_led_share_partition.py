@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import Steps
 from kafka_compat.share_coordinator.persister import SharePartitionKey, StateBatch
+from kafka_compat.share_partitions import share_partition
 from kafka_compat.share_partitions.acquisition import Acquisition, OffsetRange
 from kafka_compat.share_partitions.changes import (
     ACCEPT,
@@ -20,9 +22,11 @@ from kafka_compat.share_partitions.changes import (
     Limits,
 )
 from kafka_compat.share_partitions.counts import ShareCounts
+from kafka_compat.share_partitions.in_flight import ACQUIRED, AVAILABLE
 from kafka_compat.share_partitions.led_share_partition import LedSharePartition
 from tests.share_partitions.manual_clock import Clock
 from tests.share_partitions.memory_persister import MemoryPersister
+from tests.support.steps import result_of
 
 KEY = SharePartitionKey("group", UUID(int=1), 0)
 
@@ -91,7 +95,7 @@ class Host:
         return sum(each.last - each.first + 1 for each in acquired)
 
     def acknowledge(self, kind: int) -> None:
-        self.led.acknowledge("a", [Acknowledgement(0, 9, [kind])], self.results.append)
+        result_of(self.led.acknowledge("a", [Acknowledgement(0, 9, [kind])], self.results.append))
         self.scheduler.advance(0)
 
     @property
@@ -250,3 +254,77 @@ def test_interrupted_dead_letters_are_written_again_after_loading() -> None:
         DeadLetters(0, 4, 5, "Offset delivery count exceeded the threshold."),
         DeadLetters(5, 5, 1, "Offset rejected by client."),
     ]
+
+
+# Acknowledgements that are applied in steps
+
+
+@pytest.fixture
+def in_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Host, Steps[None]]]:
+    """Yield a host, and the acknowledgement of ten records, of which the first has been accepted."""
+    monkeypatch.setattr(share_partition, "_ACKNOWLEDGED_AT_ONCE", 1)
+    host = Host()
+    host.load()
+    assert host.acquire() == 10
+    acknowledgements = [Acknowledgement(offset, offset, [ACCEPT]) for offset in range(10)]
+    steps = host.led.acknowledge("a", acknowledgements, host.results.append)
+    next(steps)
+    yield host, steps
+    steps.close()
+
+
+def states(host: Host) -> list[tuple[int, int, int]]:
+    machine = host.led.machine
+    assert machine is not None
+    return [(run.first, run.last, run.state) for each in machine.batches for run in each.runs]
+
+
+def test_acknowledgements_take_effect_together(in_steps: tuple[Host, Steps[None]]) -> None:
+    host, steps = in_steps
+    assert not host.stored
+    result_of(steps)
+    host.scheduler.advance(0)
+    assert host.results == [ErrorCode.NONE]
+    assert host.led.machine is not None
+    assert host.led.machine.start_offset == 10
+
+
+def test_acknowledgements_of_a_client_that_disconnects_are_rolled_back(
+    in_steps: tuple[Host, Steps[None]],
+) -> None:
+    host, steps = in_steps
+    steps.close()
+    assert states(host) == [(0, 9, ACQUIRED)]
+    assert not host.results
+
+
+def test_a_session_that_ends_releases_its_records_after_its_acknowledgements(
+    in_steps: tuple[Host, Steps[None]],
+) -> None:
+    host, steps = in_steps
+    host.led.release("a")
+    next(steps)
+    host.led.release("a")
+    steps.close()
+    host.scheduler.advance(0)
+    assert states(host) == [(0, 9, AVAILABLE)]
+
+
+def test_locks_that_expire_between_steps_fail_all_acknowledgements(
+    in_steps: tuple[Host, Steps[None]],
+) -> None:
+    host, steps = in_steps
+    host.scheduler.advance(host.group_limits.lock_duration_ms)
+    result_of(steps)
+    host.scheduler.advance(0)
+    assert host.results == [ErrorCode.INVALID_RECORD_STATE]
+    assert states(host) == [(0, 9, AVAILABLE)]
+
+
+def test_a_share_partition_that_is_forgotten_between_steps_rejects_acknowledgements(
+    in_steps: tuple[Host, Steps[None]],
+) -> None:
+    host, steps = in_steps
+    host.led.close()
+    result_of(steps)
+    assert host.results == [ErrorCode.NOT_LEADER_OR_FOLLOWER]

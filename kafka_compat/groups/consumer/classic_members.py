@@ -17,15 +17,16 @@ Rules
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
-from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
+from kafka_compat.coordinator_runtime.machine import Now, Waiter, Write
 from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.groups.consumer.consumer_group import STORE_FAILURES, ConsumerGroup, MembersStored
 from kafka_compat.groups.consumer.embedded_protocol import (
     Subscription,
     encode_assignment,
     read_subscription,
 )
 from kafka_compat.groups.consumer.member import ClassicMember, Member, MemberState
+from kafka_compat.groups.consumer.members import ConsumerMembers
+from kafka_compat.groups.member_writes import STORE_FAILURES, MembersStored
 from kafka_compat.groups.requests import (
     CONSUMER_PROTOCOL_TYPE,
     UNKNOWN_MEMBER_ID,
@@ -51,11 +52,13 @@ if TYPE_CHECKING:
 class ClassicMembers:
     """Handler of the classic protocol's requests for a consumer group with members."""
 
-    def __init__(self, group: ConsumerGroup, new_member_id: Callable[[str | None], str]) -> None:
+    __slots__ = ("_group", "_new_member_id", "_outbox", "_state", "_timers", "_topics")
+
+    def __init__(self, group: ConsumerMembers, new_member_id: Callable[[str | None], str]) -> None:
         self._group = group
         self._state = group.state
         self._outbox = group.outbox
-        self._timers = group.timers
+        self._timers = group.timers.timers
         self._topics = group.common.topics
         self._new_member_id = new_member_id
 
@@ -155,21 +158,20 @@ class ClassicMembers:
         return owned
 
     def _set_timers(self, member: Member, now: Now) -> None:
-        self._group.start_session(member, now)
+        self._group.timers.start_session(member, now)
         self._timers.cancel(Timer(TimerKind.JOIN, member.member_id))
         timer = Timer(TimerKind.SYNC, member.member_id)
         self._timers.set(timer, now.timer_ms + member.rebalance_timeout_ms)
 
-    def sync(self, request: Sync, waiter: Waiter, now: Now) -> Output:
+    def sync(self, request: Sync, waiter: Waiter, now: Now) -> None:
         """Process a SyncGroup request."""
-        out = self._outbox.begin()
         try:
             member, classic = self._classic_member(
                 request.member_id, request.group_instance_id, request.generation_id
             )
         except KafkaError as error:
             self._outbox.respond(waiter, SyncResult(error.code))
-            return out
+            return
         protocol, metadata = classic.protocols[0]
         error_code = ErrorCode.NONE
         if request.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or (
@@ -184,14 +186,13 @@ class ClassicMembers:
             error_code = ErrorCode.REBALANCE_IN_PROGRESS
         if error_code:
             self._outbox.respond(waiter, SyncResult(error_code))
-            return out
+            return
         self._timers.cancel(Timer(TimerKind.SYNC, member.member_id))
-        self._group.start_session(member, now)
+        self._group.timers.start_session(member, now)
         result = SyncResult(
             ErrorCode.NONE, request.protocol_type, request.protocol_name, self._assignment(member, metadata)
         )
         self._outbox.respond_when_committed(waiter, result, _sync_failed)
-        return out
 
     def _assignment(self, member: Member, metadata: bytes) -> bytes:
         names = {topic_id: self._topics.topic_name(topic_id) for topic_id in member.assigned}
@@ -206,7 +207,7 @@ class ClassicMembers:
             member, _ = self._classic_member(member_id, group_instance_id, generation_id)
         except KafkaError as error:
             return error.code
-        self._group.start_session(member, now)
+        self._group.timers.start_session(member, now)
         if not self._must_rejoin(member):
             return ErrorCode.NONE
         self._await_join(member, now)
@@ -228,9 +229,8 @@ class ClassicMembers:
         if timer not in self._timers.pending:
             self._timers.set(timer, now.timer_ms + member.rebalance_timeout_ms)
 
-    def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> Output:
+    def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> None:
         """Process a LeaveGroup request, which may also name members of the consumer protocol."""
-        out = self._outbox.begin()
         errors: list[tuple[Leaving, ErrorCode]] = []
         members: dict[str, Member] = {}
         for one in leaving:
@@ -246,7 +246,6 @@ class ClassicMembers:
             self._outbox.write(self._group.remove(members.values(), now))
         result = LeaveResult(error=ErrorCode.NONE, members=tuple(errors))
         self._outbox.respond_when_committed(waiter, result, _leave_failed)
-        return out
 
     def _leaving_member(self, leaving: Leaving) -> Member:
         instance_id = leaving.group_instance_id

@@ -1,680 +1,192 @@
-"""State machine of one consumer group (KIP-848): members, epochs and assignments. It does no I/O.
+"""A consumer group (KIP-848): members that use the consumer protocol, some of which may use the classic one.
 
-Rules
-- The group epoch rises when a member joins with a subscription, changes it, leaves or is fenced, and when a
-  subscribed topic changes. It does not rise when a static member leaves temporarily or returns.
-- A heartbeat computes a new target assignment if the group epoch is greater than the epoch of the target
-  assignment, and group.consumer.assignment.interval.ms have passed since the last one (KIP-1263). There is
-  no timer: until then, heartbeats get the former target assignment.
-- Each heartbeat reconciles its member with the target assignment (`reconciliation.py`).
-- A member is fenced when its session ends, or when it has not revoked its partitions within its rebalance
-  timeout. The session starts anew with each heartbeat, and for all members when the group is loaded.
-- The epoch of a heartbeat must be the member's. The previous epoch is accepted if the member owns no
-  partition that it should not have: then the last response was lost.
-- Regular expressions are resolved in the background, all those of a group together: when one is new, when
-  topics were created, and when group.consumer.regex.refresh.interval.ms have passed, but at most every ten
-  seconds. If the topics change, the group epoch rises.
-- Some members may use the classic protocol (`classic_members.py`).
-- A static member that has left temporarily keeps its partitions until its session ends. It returns with a new
-  member ID, and its former ID is fenced.
-
-Every response shows the current state, and therefore waits until this state is committed.
+A group whose last member has left remains a consumer group. It becomes a classic group when a member joins
+with the classic protocol.
 """
 
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS
-from kafka_compat.coordinator_runtime.machine import Now, Outbox, Output, Waiter, Write
-from kafka_compat.errors import ErrorCode, KafkaError
-from kafka_compat.groups.consumer.assignors.assignor import same_partitions
-from kafka_compat.groups.consumer.groups_of_broker import ConsumerGroups
-from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult, rejected
-from kafka_compat.groups.consumer.member import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
-    LEAVE_TEMPORARILY_EPOCH,
-    Member,
-    MemberState,
-    PartitionEpochs,
+from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter, Write
+from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.consumer.classic_members import ClassicMembers
+from kafka_compat.groups.consumer.heartbeat import Heartbeat
+from kafka_compat.groups.consumer.members import ConsumerMembers
+from kafka_compat.groups.consumer.offset_checks import check_commit, check_fetch
+from kafka_compat.groups.member_writes import STORE_FAILURES
+from kafka_compat.groups.offsets import GroupOffsets
+from kafka_compat.groups.requests import (
+    CONSUMER_PROTOCOL_TYPE,
+    UNKNOWN_MEMBER_ID,
+    Commit,
+    GroupType,
+    Join,
+    JoinResult,
+    Leaving,
+    Sync,
+    TopicPartition,
 )
-from kafka_compat.groups.consumer.reconciliation import Owned, reconciled
-from kafka_compat.groups.consumer.records import (
-    ConsumerRecord,
-    CurrentAssignmentRecord,
-    GroupMetadata,
-    GroupMetadataRecord,
-    MemberMetadataRecord,
-    PartitionMetadataRecord,
-    RegexRecord,
-    ResolvedRegex,
-    TargetAssignmentRecord,
-    TargetMetadata,
-    TargetMetadataRecord,
-    current_assignment_record,
-)
-from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, problem
-from kafka_compat.groups.consumer.state import GroupState
-from kafka_compat.groups.counts import GroupCounts
-from kafka_compat.groups.requests import NO_GENERATION
-from kafka_compat.groups.timers import Timer, TimerKind, Timers
-from kafka_compat.long_work import Steps, batched, sorted_in_steps
+from kafka_compat.groups.typed_group import GroupView
+from kafka_compat.long_work import Steps
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
-    from kafka_compat.groups.consumer.assignors.assignor import Assignment
-    from kafka_compat.groups.consumer.conversion import Downgrade
     from kafka_compat.groups.records import Record
-    from kafka_compat.groups.requests import Commit, TopicPartition
-
-STORE_FAILURES: Final = STORE_ERRORS | {
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""Maps error codes of a failed append to error codes for members."""
-
-_REGEX_INTERVAL_MS: Final = 10_000
-"""Time between two resolutions of a group's regular expressions, in ms."""
-
-_LATE: Final = {
-    TimerKind.SESSION: "its session expired",
-    TimerKind.REVOCATION: "it did not revoke its partitions in time",
-    TimerKind.JOIN: "it did not rejoin in time",
-    TimerKind.SYNC: "it did not send SyncGroup in time",
-}
-"""Maps the timers of a member to the reasons for which it is fenced."""
 
 
-class MembersStored(NamedTuple):
-    """A write of members, epochs or assignments."""
-
-
-class Replaced(NamedTuple):
-    """A classic group that this group replaces: the tombstones of the classic group and the first records of
-    this group, and what to do when they have been appended.
+@dataclass(slots=True)
+class ConsumerGroupReplaced:
+    """The purpose of a write for a JoinGroup request that turns an empty consumer group into a classic group.
+    The request is processed when the tombstones have been appended.
     """
 
-    records: "list[Record]"
-    then: Callable[[], Output]
+    waiter: Waiter
+    is_appended: bool = False
 
 
 class ConsumerGroup:
-    """The members of one consumer group. `state` is what is stored of them, and `downgrade` converts the
-    group to a classic group.
+    """A consumer group. `members` is the state machine of its members, and `state` what is stored of them.
+    `join_classic` processes a JoinGroup request when the group has become a classic group.
     """
+
+    __slots__ = (
+        "_classic_members",
+        "_join_classic",
+        "_offsets",
+        "_offsets_retention_ms",
+        "_outbox",
+        "members",
+        "state",
+    )
+
+    type: Final = GroupType.CONSUMER
+    ends_with_deleted_offsets: Final = False
+    ends_with_expired_offsets: Final = True
 
     def __init__(
         self,
-        group_id: str,
-        state: GroupState,
-        common: ConsumerGroups,
-        downgrade: "Downgrade",
-        outbox: Outbox,
-        timers: Timers,
-        counts: GroupCounts,
+        members: ConsumerMembers,
+        offsets: GroupOffsets,
+        offsets_retention_ms: int,
+        new_member_id: Callable[[str | None], str],
+        join_classic: Callable[[Join, Waiter, Now], Output],
     ) -> None:
-        self.group_id = group_id
-        self.state = state
-        self.common = common
-        self.downgrade = downgrade
-        self.outbox = outbox
-        self.timers = timers
-        self._topics = common.topics
-        self._counts = counts
-        self._must_compare_hash = True
-        """Whether a subscribed topic may have changed since the hash was computed."""
-        self._is_resolving = False
-        """Whether the regular expressions are being resolved."""
-        self._resolved_version = -1
-        """The metadata version for which this coordinator resolved the regular expressions."""
+        self.members = members
+        self.state = members.state
+        self._classic_members = ClassicMembers(members, new_member_id)
+        self._offsets = offsets
+        self._offsets_retention_ms = offsets_retention_ms
+        self._join_classic = join_classic
+        self._outbox = members.outbox
+
+    @property
+    def exists(self) -> bool:
+        return self.state.exists
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.state.members.current
+
+    @property
+    def is_gone(self) -> bool:
+        return not self.state.exists and self.state.committed is None
+
+    @property
+    def view(self) -> GroupView | None:
+        view = self.state.committed
+        if view is None:
+            return None
+        return GroupView(GroupType.CONSUMER, CONSUMER_PROTOCOL_TYPE, view.state, view.members)
+
+    def join(self, request: Join, waiter: Waiter, now: Now) -> Steps[None]:
+        """Process a JoinGroup request, in steps. An empty group becomes a classic group."""
+        if not self.is_empty:
+            yield from self._classic_members.join(request, waiter, now)
+            return
+        if request.member_id != UNKNOWN_MEMBER_ID:
+            self._outbox.respond(waiter, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+            return
+        purpose = ConsumerGroupReplaced(waiter)
+
+        def join() -> Output:
+            purpose.is_appended = True
+            return self._join_classic(request, waiter, now)
+
+        self._outbox.write(Write(self.members.tombstones(), purpose, then=join))
+
+    def replacement_written(self, purpose: ConsumerGroupReplaced, error: ErrorCode) -> None:
+        """Reject the JoinGroup request if the group could not become a classic group."""
+        if error and not purpose.is_appended:
+            result = JoinResult(STORE_FAILURES.get(error, error), UNKNOWN_MEMBER_ID)
+            self._outbox.respond(purpose.waiter, result)
+
+    def sync(self, request: Sync, waiter: Waiter, now: Now) -> None:
+        """Process a SyncGroup request."""
+        self._classic_members.sync(request, waiter, now)
 
     def heartbeat(
-        self, request: Heartbeat, waiter: Waiter, now: Now, replaced: Replaced | None = None
-    ) -> Steps[None]:
-        """Process a heartbeat that joins the group, leaves it, or keeps a session alive."""
-        write: Write | None
-        try:
-            if request.member_epoch in (LEAVE_EPOCH, LEAVE_TEMPORARILY_EPOCH):
-                result, write = self._leave(request, now)
-            else:
-                result, records = yield from self._stay(request, now)
-                write = Write(records, MembersStored()) if records else None
-        except KafkaError as error:
-            self.outbox.respond(waiter, rejected(error))
-            return
-        if write is not None and replaced is not None:
-            write = write._replace(records=[*replaced.records, *write.records], then=replaced.then)
-        if write is not None:
-            self.outbox.write(write)
-        self.outbox.respond_when_committed(waiter, result, _failed)
+        self, generation_id: int, member_id: str, group_instance_id: str | None, now: Now
+    ) -> ErrorCode:
+        """Process a heartbeat of a classic member, and return an error code."""
+        return self._classic_members.heartbeat(generation_id, member_id, group_instance_id, now)
 
-    def _stay(self, request: Heartbeat, now: Now) -> Steps[tuple[HeartbeatResult, list[ConsumerRecord]]]:
-        records: list[ConsumerRecord] = []
-        former, replaced = self._known_member(request, records)
-        updated = yield from self._with_subscription(former, request)
-        yield None
-        has_new_topics = self.change_member(former, updated, replaced, records)
-        self._resolve_if_due(former, updated, request, now)
-        yield None
-        group_epoch, compared = yield from self.next_epoch(former, updated, has_new_topics, records)
-        target_epoch, target = yield from self.target(
-            group_epoch, compared, former, updated, replaced, now, records
-        )
-        yield None
-        after = self.reconcile(former, updated, target_epoch, target, request.owned, records)
-        yield None
-        self._set_timers(after, after is not updated, now)
-        must_tell = request.is_full or after.assigned != former.assigned
-        return (
-            HeartbeatResult(
-                ErrorCode.NONE,
-                None,
-                after.member_id,
-                after.epoch,
-                self.common.settings(self.group_id).heartbeat_interval_ms,
-                after.assigned if must_tell else None,
-            ),
-            records,
-        )
+    def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> None:
+        """Process a LeaveGroup request."""
+        self._classic_members.leave(leaving, waiter, now)
 
-    def change_member(
-        self, former: Member, updated: Member, replaced: Member | None, records: list[ConsumerRecord]
-    ) -> bool:
-        """Add the records of a member's new subscription. `replaced` is the static member that it replaces.
-        Return whether the member's topics are known to be different.
-        """
-        if updated != former or (updated.member_id not in self.state.members and replaced is None):
-            records.append(MemberMetadataRecord(self.group_id, updated.member_id, updated))
-        has_new_topics = updated.topic_names != former.topic_names
-        if updated.topic_regex != former.topic_regex:
-            has_new_topics |= self._change_regex(former, updated, records)
-        return has_new_topics
-
-    def reconcile(
-        self,
-        former: Member,
-        updated: Member,
-        target_epoch: int,
-        target: "Assignment",
-        owned: Owned | None,
-        records: list[ConsumerRecord],
-    ) -> Member:
-        """Return the next state of a member and add its record, or return the same object if it cannot go on.
-        `target` is the member's part of the target assignment of `target_epoch`.
-        """
-        # A new regular expression counts even before its topics are known.
-        has_new_topics = (
-            updated.topic_names != former.topic_names or updated.topic_regex != former.topic_regex
-        )
-
-        def is_owned_by_other(topic_id: "UUID", partition: int) -> bool:
-            owner = self.state.owner(topic_id, partition)
-            # The partitions of a static member that is being replaced still belong to its former ID.
-            return owner not in (None, updated.member_id) and (
-                partition not in updated.pending_revocation.get(topic_id, ())
-            )
-
-        if not has_new_topics and updated.is_reconciled_to(target_epoch):
-            return updated
-        after = reconciled(
-            updated,
-            target_epoch,
-            target,
-            self._topic_ids(updated),
-            has_new_topics,
-            owned,
-            is_owned_by_other,
-            subscribes=bool(updated.topic_names or self.state.matched(updated.topic_regex)),
-        )
-        if after is updated or after == updated:
-            return updated
-        records.append(current_assignment_record(self.group_id, after))
-        return after
-
-    def check_size(self, member_id: str, instance_id: str | None) -> None:
-        """Raise KafkaError (GROUP_MAX_SIZE_REACHED) if the group is full and this is not a member."""
-        members, most = self.state.members.current, self.common.limits.size_max
-        if len(members) < most or member_id in members or instance_id in self.state.static_ids:
-            return
-        raise KafkaError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"The group already has {most} members (group.consumer.max.size)",
-        )
-
-    def _known_member(
-        self, request: Heartbeat, records: list[ConsumerRecord]
-    ) -> tuple[Member, Member | None]:
-        """Return the member that sends the heartbeat, which may be new. Raises KafkaError.
-
-        If a static member returns, also return the former member, and add the records that replace it.
-        """
-        self.check_size(request.member_id, request.instance_id)
-        joins = request.member_epoch == JOIN_EPOCH
-        member = self.state.members.current.get(request.member_id)
-        if request.instance_id is not None:
-            member = self.state.static_member(request.instance_id)
-            if member is None and not joins:
-                raise _unknown_instance(request)
-        elif member is None and not joins:
-            raise _unknown(request.member_id)
-        if member is None:
-            # A known member may join again as a static member, and then keeps its state.
-            return self.state.members.current.get(request.member_id) or Member(request.member_id), None
-        if not joins:
-            _check_instance(member, request)
-            _check_epoch(member, request)
-        elif request.instance_id is not None:
-            if member.classic is None and member.epoch != LEAVE_TEMPORARILY_EPOCH:
-                raise KafkaError(
-                    ErrorCode.UNRELEASED_INSTANCE_ID,
-                    f"The instance ID {request.instance_id} belongs to member {member.member_id}, which has "
-                    "not left the group",
-                )
-            return self.replace_static(member, request.member_id, records), member
-        return member, None
-
-    def replace_static(self, member: Member, member_id: str, records: list[ConsumerRecord]) -> Member:
-        """Replace a static member by a new one, which inherits everything but the epoch. Add the records, and
-        return the new member.
-        """
-        self._cancel_timers(member.member_id)
-        returned = member._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
-        records += self._removal(member)
-        records.append(MemberMetadataRecord(self.group_id, returned.member_id, returned))
-        target = self.state.targets.current.get(member.member_id, {})
-        records.append(TargetAssignmentRecord(self.group_id, returned.member_id, target))
-        records.append(current_assignment_record(self.group_id, returned))
-        return returned
-
-    def _with_subscription(self, member: Member, request: Heartbeat) -> Steps[Member]:
-        """Return the member with the fields that the request contains."""
-        changes: dict[str, object] = {}
-        if request.instance_id is not None:
-            changes["instance_id"] = request.instance_id
-        if request.rack_id is not None:
-            changes["rack_id"] = request.rack_id
-        if request.rebalance_timeout_ms != -1:
-            changes["rebalance_timeout_ms"] = request.rebalance_timeout_ms
-        if request.topic_names is not None:
-            names = yield from sorted_in_steps(set(request.topic_names))
-            changes["topic_names"] = tuple(names)
-        if request.topic_regex is not None:
-            changes["topic_regex"] = request.topic_regex
-        if request.server_assignor is not None:
-            changes["server_assignor"] = request.server_assignor
-        return member._replace(
-            **changes,  # type: ignore[arg-type]
-            client_id=request.client_id,
-            client_host=request.client_host,
-            classic=None,
-        )
-
-    def next_epoch(
-        self, former: Member, updated: Member, has_new_topics: bool, records: list[ConsumerRecord]
-    ) -> Steps[tuple[int, bool]]:
-        """Return the group epoch after this heartbeat, and whether the subscriptions have been compared with
-        those before it. Add the record of a new epoch.
-        """
-        state = self.state
-        assignor = state.votes.preferred or self.common.limits.assignors[0]
-        rises = has_new_topics or self._assignor_after(former, updated) != assignor
-        metadata = state.current_metadata
-        if not rises and not self._must_compare_hash:
-            return metadata.epoch, False
-        self._must_compare_hash = False
-        names = self.state.subscribed_names([former], updated, self._topics.existing)
-        yield None
-        metadata_hash = self._topics.metadata_hash(names)
-        yield None
-        if not rises and metadata_hash == metadata.metadata_hash:
-            return metadata.epoch, True
-        epoch = metadata.epoch + 1
-        self._counts.consumer_rebalances += 1
-        records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
-        self.outbox.note(f"group epoch {epoch} after a heartbeat of member {updated.member_id}")
-        return epoch, True
-
-    def _change_regex(self, former: Member, updated: Member, records: list[ConsumerRecord]) -> bool:
-        """Change the regular expression of a member. Return whether its topics are known to be different."""
-        old, new = former.topic_regex, updated.topic_regex
-        if old and old not in self.state.subscribed_regexes([former], updated):
-            records.append(RegexRecord(self.group_id, old, None))
-        if not new:
-            return True
-        if new not in self.state.regex_subscribers:
-            reason = problem(new)
-            if reason is not None:
-                raise KafkaError(
-                    ErrorCode.INVALID_REGULAR_EXPRESSION,
-                    f"The regular expression {new!r} is not valid: {reason}",
-                )
-            return False
-        return new in self.state.regexes
-
-    def _resolve_if_due(self, former: Member, updated: Member, request: Heartbeat, now: Now) -> None:
-        if self._is_resolving or not (self.state.regex_subscribers or updated.topic_regex):
-            return
-        regexes = self.state.subscribed_regexes([former], updated)
-        known = self.state.regexes.current
-        resolved_ms = max((each.timestamp_ms for each in known.values()), default=0)
-        age_ms = now.wall_ms - resolved_ms
-        if not regexes or 0 <= age_ms < _REGEX_INTERVAL_MS:
-            return
-        if (
-            regexes != known.keys()
-            or self._resolved_version < self._topics.new_topics_version
-            or not 0 <= age_ms < self.common.limits.regex_refresh_interval_ms
-        ):
-            self._is_resolving = True
-            self.outbox.perform(ResolveRegexes(tuple(sorted(regexes)), request.may_describe))
+    def consumer_heartbeat(self, request: Heartbeat, waiter: Waiter, now: Now) -> Steps[None]:
+        """Process a ConsumerGroupHeartbeat request, in steps."""
+        return self.members.heartbeat(request, waiter, now)
 
     def regexes_resolved(self, found: Mapping[str, frozenset[str]], version: int, now: Now) -> Steps[None]:
-        """Store the topics that match the group's regular expressions in this version of the metadata."""
-        self._is_resolving = False
-        self._resolved_version = version
-        state = self.state
-        records: list[ConsumerRecord] = []
-        names = set(state.subscribers)
-        has_new_topics = False
-        for regex in state.regex_subscribers:
-            known = state.matched(regex)
-            topics = found.get(regex, known)
-            if regex in found:
-                records.append(RegexRecord(self.group_id, regex, ResolvedRegex(topics, version, now.wall_ms)))
-                has_new_topics |= topics != known
-            names |= topics
-            yield None
-        metadata = state.current_metadata
-        if state.exists:
-            metadata_hash = self._topics.metadata_hash(names)
-            if has_new_topics or metadata_hash != metadata.metadata_hash:
-                epoch = metadata.epoch + 1
-                self._must_compare_hash = False
-                self._counts.consumer_rebalances += 1
-                records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
-        if records:
-            self.outbox.write(Write(records, MembersStored()))
+        """Store the topics that match the group's regular expressions, in steps."""
+        return self.members.regexes_resolved(found, version, now)
 
-    def target(
-        self,
-        group_epoch: int,
-        compared: bool,
-        former: Member,
-        member: Member,
-        replaced: Member | None,
-        now: Now,
-        records: list[ConsumerRecord],
-    ) -> "Steps[tuple[int, Assignment]]":
-        """Return the epoch and the member's part of the target assignment, which is computed if it is due."""
-        state = self.state
-        known = state.target.current
-        interval_ms = self.common.settings(self.group_id).assignment_interval_ms
-        # The age is negative if the clock has been set back.
-        is_recent = known.timestamp_ms != 0 and 0 <= now.wall_ms - known.timestamp_ms < interval_ms
-        if group_epoch <= known.epoch or is_recent:
-            return known.epoch, state.target_of(member.member_id, member.instance_id)
-        members = state.ordered_members()
-        targets = dict(state.targets.current)
-        if replaced is not None and replaced.member_id != member.member_id:
-            del members[replaced.member_id]
-            inherited = targets.pop(replaced.member_id, None)
-            if inherited is not None:
-                targets[member.member_id] = inherited
-        members[member.member_id] = member
-        if compared:
-            is_homogeneous = yield from state.is_homogeneous_after(former, member)
-        else:
-            # As in Kafka, these are the subscriptions before the heartbeat.
-            is_homogeneous = state.is_homogeneous
-        yield None
-        computed = yield from self.common.assign(
-            self._assignor_after(former, member), members, targets, self.state.matched, is_homogeneous
+    def topics_changed(self, names: frozenset[str]) -> None:
+        """Compare the metadata hash with the next heartbeat, if members subscribe to any of these topics."""
+        if self.state.exists and self.state.subscribed_names(existing=names.intersection):
+            self.members.topics_changed()
+
+    def commit_error(self, request: Commit, partitions: Collection[TopicPartition], now: Now) -> ErrorCode:
+        """Return NONE if offsets for these partitions may be committed, or an error code."""
+        return check_commit(self.state, self.members.common.topics, request, partitions)
+
+    def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Return NONE if a member may fetch offsets, or an error code."""
+        return check_fetch(self.state.committed, member_id, epoch)
+
+    @property
+    def offset_deletion_error(self) -> ErrorCode:
+        return ErrorCode.NONE
+
+    def subscribed(self, topics: set[str]) -> Set[str]:
+        """Return those of the topics to which members subscribe."""
+        return self.state.subscribed_names(existing=topics.intersection)
+
+    def expired_offsets(self, now: Now) -> list[TopicPartition]:
+        """Return the partitions whose offsets have expired."""
+        return self._offsets.expired_without(
+            self.state.subscribed_names(), now.wall_ms, self._offsets_retention_ms
         )
-        for some in batched(computed.items()):
-            yield None
-            for member_id, assignment in some:
-                stored = targets.get(member_id)
-                if stored is None or not same_partitions(stored, assignment):
-                    records.append(TargetAssignmentRecord(self.group_id, member_id, assignment))
-        records.append(TargetMetadataRecord(self.group_id, TargetMetadata(group_epoch, now.wall_ms)))
-        return group_epoch, computed.get(member.member_id, {})
 
-    def _assignor_after(self, former: Member, updated: Member) -> str:
-        """Return the assignor that most members prefer after this change, or the default."""
-        votes = self.state.votes
-        preferred = votes.preferred_after(former.server_assignor, updated.server_assignor)
-        return preferred or self.common.limits.assignors[0]
-
-    def _topic_ids(self, member: Member) -> "set[UUID]":
-        existing = self._topics.existing
-        names = existing(member.topic_names) | existing(self.state.matched(member.topic_regex))
-        return {topic_id for topic_id in map(self._topics.topic_id, names) if topic_id is not None}
-
-    def _leave(self, request: Heartbeat, now: Now) -> tuple[HeartbeatResult, Write]:
-        if request.instance_id is None:
-            member = self.state.members.current.get(request.member_id)
-            if member is None:
-                raise _unknown(request.member_id)
-        else:
-            member = self.state.static_member(request.instance_id)
-            if member is None:
-                raise _unknown_instance(request)
-            _check_instance(member, request)
-        if request.member_epoch == LEAVE_TEMPORARILY_EPOCH:
-            # KIP-1251: the member that returns may commit with any epoch.
-            left = member._replace(
-                epoch=LEAVE_TEMPORARILY_EPOCH,
-                assigned={topic_id: dict.fromkeys(each, 0) for topic_id, each in member.assigned.items()},
-                pending_revocation={},
-            )
-            self.outbox.note(f"static member {request.instance_id} left temporarily")
-            write = Write([current_assignment_record(self.group_id, left)], MembersStored())
-        else:
-            self.outbox.note(f"member {member.member_id} left")
-            write = self.remove([member], now)
-        return HeartbeatResult(ErrorCode.NONE, None, member.member_id, request.member_epoch), write
-
-    def remove(self, leaving: Collection[Member], now: Now) -> Write:
-        """Return the write that removes members from the group. If only classic members remain, it may
-        convert the group to a classic group.
-        """
-        if self.downgrade.is_due_without(self.state, leaving):
-            reason = "the last member of the consumer protocol left"
-            record, then = self.downgrade.convert(self.state, leaving, None, reason, now)
-            return Write([*self.tombstones(), record], MembersStored(), then=then)
-        records: list[ConsumerRecord] = []
-        for member in leaving:
-            self._cancel_timers(member.member_id)
-            records += self._removal(member)
-        gone = self.state.regex_subscribers.keys() - self.state.subscribed_regexes(leaving, None)
-        records += (RegexRecord(self.group_id, regex, None) for regex in sorted(gone))
-        epoch = self.state.epoch + 1
-        names = self.state.subscribed_names(leaving, None, self._topics.existing)
-        metadata_hash = self._topics.metadata_hash(names)
-        records.append(GroupMetadataRecord(self.group_id, GroupMetadata(epoch, metadata_hash)))
-        if len(self.state.members) == len(leaving):
-            records.append(TargetMetadataRecord(self.group_id, TargetMetadata(epoch, 0)))
-        return Write(records, MembersStored())
-
-    def _removal(self, member: Member) -> list[ConsumerRecord]:
-        """Return the tombstones of a member, in the order that Kafka needs to replay them."""
-        return [
-            CurrentAssignmentRecord(self.group_id, member.member_id, None),
-            TargetAssignmentRecord(self.group_id, member.member_id, None),
-            MemberMetadataRecord(self.group_id, member.member_id, None),
-        ]
-
-    def check_commit(self, request: "Commit", partitions: "Collection[TopicPartition]") -> ErrorCode:
-        """Return NONE if offsets for these partitions may be committed, or an error code (KIP-848, KIP-1251).
-
-        A member may commit with its current epoch, or with the epoch since which it has had all partitions or
-        any later one.
-        """
-        epoch, members = request.generation_id, self.state.members.current
-        is_transactional = request.producer is not None
-        if epoch < 0 and not members:
-            return ErrorCode.NONE
-        is_anonymous = not request.member_id and request.group_instance_id is None
-        if is_transactional and epoch == NO_GENERATION and is_anonymous:
-            # Transactional producers that predate KIP-447 do not send a member ID.
-            return ErrorCode.NONE
-        member = members.get(request.member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if member.classic is None and not request.has_member_epochs and not is_transactional:
-            return ErrorCode.UNSUPPORTED_VERSION
-        if epoch == member.epoch or (
-            epoch < member.epoch
-            and all(self._has_since(member, topic, partition, epoch) for topic, partition in partitions)
-        ):
-            return ErrorCode.NONE
-        return _wrong_epoch(member, request.has_member_epochs)
-
-    def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Return NONE if a member of the committed group may fetch offsets, or an error code. A client that
-        sends neither a member ID nor an epoch may always fetch them.
-        """
-        view = self.state.committed
-        if view is None or (member_id is None and epoch < 0):
-            return ErrorCode.NONE
-        member = None if member_id is None else view.members.get(member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if epoch == member.epoch else _wrong_epoch(member, True)
-
-    def _has_since(self, member: Member, topic: str, partition: int, epoch: int) -> bool:
-        """Return whether the member has had a partition since this epoch or an earlier one."""
-        topic_id = self._topics.topic_id(topic)
-        if topic_id is None:
-            return False
-        for partitions in (member.assigned, member.pending_revocation):
-            assigned = partitions.get(topic_id, {}).get(partition)
-            if assigned is not None:
-                return assigned <= epoch
+    def begin_deletion(self, waiter: Waiter, now: Now) -> bool:
+        """Return False: all that belongs to a consumer group is in its log."""
         return False
 
-    def tombstones(self, replaced: str = "", joining: str = "") -> "list[Record]":
-        """Return the records that delete the group, in the order that Kafka needs to replay them. If the same
-        write replaces a static member, `replaced` is its former member ID, and `joining` the new one.
-        """
-        state, group_id = self.state, self.group_id
-        members = [joining if each == replaced else each for each in state.ordered_members()]
-        records: list[Record] = []
-        records += (CurrentAssignmentRecord(group_id, each, None) for each in members)
-        records += (TargetAssignmentRecord(group_id, each, None) for each in members)
-        records.append(TargetMetadataRecord(group_id, None))
-        records += (MemberMetadataRecord(group_id, each, None) for each in members)
-        records += (RegexRecord(group_id, each, None) for each in state.regexes.current)
-        records.append(PartitionMetadataRecord(group_id, None))
-        records.append(GroupMetadataRecord(group_id, None))
-        return records
-
-    def topics_changed(self) -> None:
-        """Compare the metadata hash with the next heartbeat, because a subscribed topic may have changed."""
-        self._must_compare_hash = True
-
-    def write_failed(self, now: Now) -> None:
-        """Continue with the stored state, because its last change could not be stored."""
-        self._must_compare_hash = True
-        self.timers.keep_members(self.state.members.current)
-        for member in self.state.members.current.values():
-            if Timer(TimerKind.SESSION, member.member_id) not in self.timers.pending:
-                self.start_session(member, now)
+    def tombstones(self) -> "list[Record]":
+        """Return the records that delete the group, in the order that Kafka needs to replay them."""
+        return self.members.tombstones()
 
     def loaded(self, now: Now) -> None:
         """Start the sessions of all members."""
-        timeout_ms = self.common.settings(self.group_id).session_timeout_ms
-        for member in self.state.members.current.values():
-            self.timers.set(Timer(TimerKind.SESSION, member.member_id), now.timer_ms + timeout_ms)
-            if member.state is MemberState.UNREVOKED_PARTITIONS:
-                self._start_revocation(member, now)
+        self.members.timers.loaded(now)
 
-    def timer_over(self, timer: Timer, now: Now) -> None:
-        """Fence a member that has not done something in time."""
-        member = self.state.members.current.get(timer.member_id)
-        if member is None:
-            return
-        if timer.kind is TimerKind.REVOCATION and member.state is not MemberState.UNREVOKED_PARTITIONS:
-            return
-        self.outbox.note(f"member {member.member_id} was fenced: {_LATE[timer.kind]}")
-        self.outbox.write(self.remove([member], now))
+    def write_failed(self, now: Now) -> None:
+        """Continue with the stored state."""
+        self.members.write_failed(now)
 
-    def _set_timers(self, member: Member, has_moved: bool, now: Now) -> None:
-        self.start_session(member, now)
-        if not has_moved:
-            return
-        if member.state is MemberState.UNREVOKED_PARTITIONS:
-            self._start_revocation(member, now)
-        else:
-            self.timers.cancel(Timer(TimerKind.REVOCATION, member.member_id))
-
-    def start_session(self, member: Member, now: Now) -> None:
-        """Start a member's session anew. Classic members have their own session timeouts."""
-        if member.classic is not None:
-            timeout_ms = member.classic.session_timeout_ms
-        else:
-            timeout_ms = self.common.settings(self.group_id).session_timeout_ms
-        self.timers.set(Timer(TimerKind.SESSION, member.member_id), now.timer_ms + timeout_ms)
-
-    def start_sessions(self, now: Now) -> None:
-        """Start the sessions of all members, after the group has replaced a classic group."""
-        for member in self.state.members.current.values():
-            self.start_session(member, now)
-
-    def _start_revocation(self, member: Member, now: Now) -> None:
-        timer = Timer(TimerKind.REVOCATION, member.member_id)
-        self.timers.set(timer, now.timer_ms + member.rebalance_timeout_ms)
-
-    def _cancel_timers(self, member_id: str) -> None:
-        for kind in _LATE:
-            self.timers.cancel(Timer(kind, member_id))
-
-
-def _failed(error: ErrorCode) -> HeartbeatResult:
-    return HeartbeatResult(STORE_FAILURES.get(error, error))
-
-
-def _unknown(member_id: str) -> KafkaError:
-    return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"The group has no member {member_id}")
-
-
-def _unknown_instance(request: Heartbeat) -> KafkaError:
-    return KafkaError(
-        ErrorCode.UNKNOWN_MEMBER_ID, f"No member of the group has the instance ID {request.instance_id}"
-    )
-
-
-def _wrong_epoch(member: Member, has_member_epochs: bool) -> ErrorCode:
-    if member.classic is not None or not has_member_epochs:
-        return ErrorCode.ILLEGAL_GENERATION
-    return ErrorCode.STALE_MEMBER_EPOCH
-
-
-def _check_instance(member: Member, request: Heartbeat) -> None:
-    if member.member_id != request.member_id:
-        raise KafkaError(
-            ErrorCode.FENCED_INSTANCE_ID,
-            f"The instance ID {request.instance_id} now belongs to member {member.member_id}",
-        )
-
-
-def _check_epoch(member: Member, request: Heartbeat) -> None:
-    epoch = request.member_epoch
-    if epoch == member.epoch:
-        return
-    if epoch == member.previous_epoch < member.epoch and _is_part_of(request.owned, member.assigned):
-        return
-    relation = "greater" if epoch > member.epoch else "smaller"
-    raise KafkaError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The member's epoch {epoch} is {relation} than {member.epoch}. It must give up its partitions and "
-        "join again",
-    )
-
-
-def _is_part_of(owned: Owned | None, assigned: PartitionEpochs) -> bool:
-    return owned is not None and all(
-        assigned.get(topic_id, {}).keys() >= set(partitions) for topic_id, partitions in owned.items()
-    )
+    def tick(self, now: Now) -> None:
+        """Process the earliest deadline, if it has passed."""
+        timer = self.members.timers.timers.take_due(now.timer_ms)
+        if timer is not None:
+            self.members.timer_over(timer, now)

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Final
 from kafka_compat.coordinator_runtime.machine import Now, Output
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.groups.classic.records import GroupRecord, GroupSnapshot
+from kafka_compat.groups.classic.roster import Member as ClassicGroupMember
+from kafka_compat.groups.classic.roster import Roster
 from kafka_compat.groups.consumer.embedded_protocol import (
     encode_assignment,
     read_assignment,
@@ -25,19 +28,15 @@ from kafka_compat.groups.consumer.java_order import TimelineOrder, string_order
 from kafka_compat.groups.consumer.member import ClassicMember, Member
 from kafka_compat.groups.consumer.records import (
     ConsumerRecord,
-    GroupMetadata,
     GroupMetadataRecord,
     MemberMetadataRecord,
     TargetAssignmentRecord,
-    TargetMetadata,
     TargetMetadataRecord,
     current_assignment_record,
 )
 from kafka_compat.groups.consumer.state import GroupState
-from kafka_compat.groups.records import GroupRecord, GroupSnapshot
+from kafka_compat.groups.record_types import GroupMetadata, TargetMetadata
 from kafka_compat.groups.requests import CONSUMER_PROTOCOL_TYPE
-from kafka_compat.groups.roster import Member as ClassicGroupMember
-from kafka_compat.groups.roster import Roster
 from kafka_compat.long_work import Steps
 from kafka_compat.protocol.codec import MalformedRequest
 
@@ -45,10 +44,10 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from kafka_compat.config.group import ConsumerGroupLimits
+    from kafka_compat.groups.classic.rebalance import Rebalance
     from kafka_compat.groups.consumer.assignors.assignor import Assignment
     from kafka_compat.groups.consumer.embedded_protocol import NamedPartitions
     from kafka_compat.groups.consumer.groups_of_broker import Topics
-    from kafka_compat.groups.rebalance import Rebalance
 
 UPGRADE_TIMESTAMP_MS: Final = 0
 """Timestamp of the target assignment after an upgrade, which lets the next one be computed at once."""
@@ -56,6 +55,8 @@ UPGRADE_TIMESTAMP_MS: Final = 0
 
 class Upgrade:
     """Conversion of a classic group to a consumer group."""
+
+    __slots__ = ("_limits", "_rebalance", "_topics")
 
     def __init__(self, rebalance: "Rebalance", limits: "ConsumerGroupLimits", topics: "Topics") -> None:
         self._rebalance = rebalance
@@ -151,6 +152,8 @@ class Upgrade:
 
 class Downgrade:
     """Conversion of a consumer group to a classic group."""
+
+    __slots__ = ("_limits", "_rebalance", "_topics")
 
     def __init__(self, rebalance: "Rebalance", limits: "ConsumerGroupLimits", topics: "Topics") -> None:
         self._rebalance = rebalance

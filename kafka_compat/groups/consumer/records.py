@@ -1,30 +1,21 @@
-"""Encoding and decoding of the records of consumer groups in `__consumer_offsets` (KIP-848)."""
+"""The records of consumer groups in `__consumer_offsets` (KIP-848), and how they are encoded."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.groups.consumer.member import ClassicMember, Member, MemberState, PartitionEpochs
-from kafka_compat.protocol.codec import MalformedRequest, decode, decode_versioned, encode_versioned
+from kafka_compat.groups.record_types import (
+    GroupMetadata,
+    RecordType,
+    TargetMetadata,
+    group_metadata,
+    target_assignment,
+    target_metadata,
+)
 from kafka_compat.protocol.messages import consumer_group_records as messages
 
 if TYPE_CHECKING:
     from kafka_compat.groups.consumer.assignors.assignor import Assignment
-
-
-class GroupMetadata(NamedTuple):
-    """The epoch of a group, and the hash of its topics."""
-
-    epoch: int
-    metadata_hash: int
-
-
-class TargetMetadata(NamedTuple):
-    """The group epoch of the target assignment (-1: none), and when it was computed, in ms since the epoch. 0
-    means that the next one may be computed at once.
-    """
-
-    epoch: int
-    timestamp_ms: int
 
 
 class CurrentAssignment(NamedTuple):
@@ -132,84 +123,6 @@ ConsumerRecord = (
     | RegexRecord
 )
 
-GROUP_KEY: Final = 3
-PARTITION_METADATA_KEY: Final = 4
-MEMBER_KEY: Final = 5
-TARGET_METADATA_KEY: Final = 6
-TARGET_ASSIGNMENT_KEY: Final = 7
-CURRENT_ASSIGNMENT_KEY: Final = 8
-REGEX_KEY: Final = 16
-
-
-def encode_record(record: ConsumerRecord) -> tuple[bytes, bytes | None]:
-    """Encode a record as (key, value). A tombstone's value is None. Raises ValueError if text is too long."""
-    key, version, value = _parts(record)
-    return encode_versioned(key, version), None if value is None else encode_versioned(value, 0)
-
-
-def _parts(record: ConsumerRecord) -> tuple[Any, int, Any]:
-    group_id = record.group_id
-    match record:
-        case GroupMetadataRecord(value=metadata):
-            key: Any = messages.ConsumerGroupMetadataKey(group_id=group_id)
-            return (
-                key,
-                GROUP_KEY,
-                None
-                if metadata is None
-                else messages.ConsumerGroupMetadataValue(
-                    epoch=metadata.epoch, metadata_hash=metadata.metadata_hash
-                ),
-            )
-        case PartitionMetadataRecord():
-            return messages.ConsumerGroupPartitionMetadataKey(group_id=group_id), PARTITION_METADATA_KEY, None
-        case MemberMetadataRecord(member_id=member_id, value=member):
-            key = messages.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
-            return key, MEMBER_KEY, None if member is None else _member_value(member)
-        case TargetMetadataRecord(value=target):
-            key = messages.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)
-            return (
-                key,
-                TARGET_METADATA_KEY,
-                None
-                if target is None
-                else (
-                    messages.ConsumerGroupTargetAssignmentMetadataValue(
-                        assignment_epoch=target.epoch, assignment_timestamp=target.timestamp_ms
-                    )
-                ),
-            )
-        case TargetAssignmentRecord(member_id=member_id, value=assignment):
-            key = messages.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-            return (
-                key,
-                TARGET_ASSIGNMENT_KEY,
-                None
-                if assignment is None
-                else (
-                    messages.ConsumerGroupTargetAssignmentMemberValue(
-                        topic_partitions=[
-                            messages.TopicPartition(topic_id=topic_id, partitions=list(partitions))
-                            for topic_id, partitions in assignment.items()
-                        ]
-                    )
-                ),
-            )
-        case CurrentAssignmentRecord(member_id=member_id, value=current):
-            key = messages.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-            return key, CURRENT_ASSIGNMENT_KEY, None if current is None else _current_value(current)
-        case RegexRecord(regex=regex, value=resolved):
-            key = messages.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
-            return (
-                key,
-                REGEX_KEY,
-                None
-                if resolved is None
-                else messages.ConsumerGroupRegularExpressionValue(
-                    topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
-                ),
-            )
-
 
 def _member_value(member: Member) -> messages.ConsumerGroupMemberMetadataValue:
     classic = None
@@ -261,38 +174,10 @@ def current_assignment_record(group_id: str, member: Member) -> CurrentAssignmen
     return CurrentAssignmentRecord(group_id, member.member_id, current)
 
 
-def decode_record(key: bytes, value: bytes | None) -> ConsumerRecord | None:
-    """Decode a record, or return None for other types of keys. Raises MalformedRequest if it is invalid."""
-    version = int.from_bytes(key[:2], "big", signed=True)
-    decoder = _DECODERS.get(version)
-    try:
-        return None if decoder is None else decoder(key, value)
-    except ValueError as error:
-        # The state is unknown, or the numbers of partitions and epochs differ.
-        raise MalformedRequest(f"A consumer group record is invalid: {error}") from None
-
-
-def _decode_group(key: bytes, value: bytes | None) -> ConsumerRecord:
-    group_id = decode(messages.ConsumerGroupMetadataKey, GROUP_KEY, key, 2).group_id
-    if value is None:
-        return GroupMetadataRecord(group_id, None)
-    found, _ = decode_versioned(messages.ConsumerGroupMetadataValue, value)
-    return GroupMetadataRecord(group_id, GroupMetadata(found.epoch, found.metadata_hash))
-
-
-def _decode_partition_metadata(key: bytes, value: bytes | None) -> ConsumerRecord:
-    found = decode(messages.ConsumerGroupPartitionMetadataKey, PARTITION_METADATA_KEY, key, 2)
-    return PartitionMetadataRecord(found.group_id, value)
-
-
-def _decode_member(key: bytes, value: bytes | None) -> ConsumerRecord:
-    found = decode(messages.ConsumerGroupMemberMetadataKey, MEMBER_KEY, key, 2)
-    if value is None:
-        return MemberMetadataRecord(found.group_id, found.member_id, None)
-    stored, _ = decode_versioned(messages.ConsumerGroupMemberMetadataValue, value)
+def _member(key: messages.ConsumerGroupMemberMetadataKey, stored: Any) -> Member:
     classic = stored.classic_member_metadata
-    member = Member(
-        member_id=found.member_id,
+    return Member(
+        member_id=key.member_id,
         instance_id=stored.instance_id,
         rack_id=stored.rack_id,
         client_id=stored.client_id,
@@ -308,40 +193,16 @@ def _decode_member(key: bytes, value: bytes | None) -> ConsumerRecord:
             tuple((protocol.name, protocol.metadata) for protocol in classic.supported_protocols),
         ),
     )
-    return MemberMetadataRecord(found.group_id, found.member_id, member)
 
 
-def _decode_target_metadata(key: bytes, value: bytes | None) -> ConsumerRecord:
-    found = decode(messages.ConsumerGroupTargetAssignmentMetadataKey, TARGET_METADATA_KEY, key, 2)
-    if value is None:
-        return TargetMetadataRecord(found.group_id, None)
-    stored, _ = decode_versioned(messages.ConsumerGroupTargetAssignmentMetadataValue, value)
-    target = TargetMetadata(stored.assignment_epoch, stored.assignment_timestamp)
-    return TargetMetadataRecord(found.group_id, target)
-
-
-def _decode_target_assignment(key: bytes, value: bytes | None) -> ConsumerRecord:
-    found = decode(messages.ConsumerGroupTargetAssignmentMemberKey, TARGET_ASSIGNMENT_KEY, key, 2)
-    if value is None:
-        return TargetAssignmentRecord(found.group_id, found.member_id, None)
-    stored, _ = decode_versioned(messages.ConsumerGroupTargetAssignmentMemberValue, value)
-    assignment = {each.topic_id: tuple(each.partitions) for each in stored.topic_partitions}
-    return TargetAssignmentRecord(found.group_id, found.member_id, assignment)
-
-
-def _decode_current_assignment(key: bytes, value: bytes | None) -> ConsumerRecord:
-    found = decode(messages.ConsumerGroupCurrentMemberAssignmentKey, CURRENT_ASSIGNMENT_KEY, key, 2)
-    if value is None:
-        return CurrentAssignmentRecord(found.group_id, found.member_id, None)
-    stored, _ = decode_versioned(messages.ConsumerGroupCurrentMemberAssignmentValue, value)
-    current = CurrentAssignment(
+def _current(stored: messages.ConsumerGroupCurrentMemberAssignmentValue) -> CurrentAssignment:
+    return CurrentAssignment(
         stored.member_epoch,
         stored.previous_member_epoch,
         MemberState(stored.state),
         _partition_epochs(stored.assigned_partitions, stored.member_epoch),
         _partition_epochs(stored.partitions_pending_revocation, stored.member_epoch),
     )
-    return CurrentAssignmentRecord(found.group_id, found.member_id, current)
 
 
 def _partition_epochs(found: Iterable[messages.TopicPartitions], member_epoch: int) -> PartitionEpochs:
@@ -358,21 +219,56 @@ def _partition_epochs(found: Iterable[messages.TopicPartitions], member_epoch: i
     }
 
 
-def _decode_regex(key: bytes, value: bytes | None) -> ConsumerRecord:
-    found = decode(messages.ConsumerGroupRegularExpressionKey, REGEX_KEY, key, 2)
-    if value is None:
-        return RegexRecord(found.group_id, found.regular_expression, None)
-    stored, _ = decode_versioned(messages.ConsumerGroupRegularExpressionValue, value)
-    resolved = ResolvedRegex(frozenset(stored.topics), stored.version, stored.timestamp)
-    return RegexRecord(found.group_id, found.regular_expression, resolved)
-
-
-_DECODERS: Final[Mapping[int, Callable[[bytes, bytes | None], ConsumerRecord]]] = {
-    GROUP_KEY: _decode_group,
-    PARTITION_METADATA_KEY: _decode_partition_metadata,
-    MEMBER_KEY: _decode_member,
-    TARGET_METADATA_KEY: _decode_target_metadata,
-    TARGET_ASSIGNMENT_KEY: _decode_target_assignment,
-    CURRENT_ASSIGNMENT_KEY: _decode_current_assignment,
-    REGEX_KEY: _decode_regex,
-}
+RECORD_TYPES: Final = (
+    group_metadata(
+        GroupMetadataRecord, 3, messages.ConsumerGroupMetadataKey, messages.ConsumerGroupMetadataValue
+    ),
+    RecordType(
+        PartitionMetadataRecord,
+        4,
+        messages.ConsumerGroupPartitionMetadataKey,
+        None,
+        lambda value: value,
+        lambda _, value: value,
+    ),
+    RecordType(
+        MemberMetadataRecord,
+        5,
+        messages.ConsumerGroupMemberMetadataKey,
+        messages.ConsumerGroupMemberMetadataValue,
+        _member_value,
+        _member,
+    ),
+    target_metadata(
+        TargetMetadataRecord,
+        6,
+        messages.ConsumerGroupTargetAssignmentMetadataKey,
+        messages.ConsumerGroupTargetAssignmentMetadataValue,
+    ),
+    target_assignment(
+        TargetAssignmentRecord,
+        7,
+        messages.ConsumerGroupTargetAssignmentMemberKey,
+        messages.ConsumerGroupTargetAssignmentMemberValue,
+        messages.TopicPartition,
+    ),
+    RecordType(
+        CurrentAssignmentRecord,
+        8,
+        messages.ConsumerGroupCurrentMemberAssignmentKey,
+        messages.ConsumerGroupCurrentMemberAssignmentValue,
+        _current_value,
+        lambda _, stored: _current(stored),
+    ),
+    RecordType(
+        RegexRecord,
+        16,
+        messages.ConsumerGroupRegularExpressionKey,
+        messages.ConsumerGroupRegularExpressionValue,
+        lambda value: messages.ConsumerGroupRegularExpressionValue(
+            topics=sorted(value.topics), version=value.version, timestamp=value.timestamp_ms
+        ),
+        lambda _, stored: ResolvedRegex(frozenset(stored.topics), stored.version, stored.timestamp),
+    ),
+)
+"""How the records of consumer groups are encoded."""

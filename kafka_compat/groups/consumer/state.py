@@ -16,17 +16,16 @@ from kafka_compat.groups.consumer.records import (
     ConsumerRecord,
     CurrentAssignment,
     CurrentAssignmentRecord,
-    GroupMetadata,
     GroupMetadataRecord,
     MemberMetadataRecord,
     PartitionMetadataRecord,
     RegexRecord,
     ResolvedRegex,
     TargetAssignmentRecord,
-    TargetMetadata,
     TargetMetadataRecord,
 )
 from kafka_compat.groups.consumer.votes import AssignorVotes
+from kafka_compat.groups.record_types import GroupMetadata, TargetMetadata
 
 if TYPE_CHECKING:
     from uuid import UUID

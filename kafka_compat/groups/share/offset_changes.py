@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_compat.coordinator_runtime.machine import Now, Waiter, Write
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode
-from kafka_compat.groups.consumer.consumer_group import STORE_FAILURES, MembersStored
+from kafka_compat.groups.member_writes import STORE_FAILURES, MembersStored
+from kafka_compat.groups.share.members import InitializeStates, ShareMembers
 from kafka_compat.groups.share.partition_states import PartitionStates, TopicPartitions, combined
-from kafka_compat.groups.share.share_group import InitializeStates, ShareGroup
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
@@ -99,7 +99,9 @@ def failed_offsets(error: ErrorCode) -> OffsetsResult:
 class OffsetChanges:
     """Changes of one group. The group is a share group, or does not exist."""
 
-    def __init__(self, group: ShareGroup) -> None:
+    __slots__ = "_group"
+
+    def __init__(self, group: ShareMembers) -> None:
         self._group = group
 
     def alter(self, topics: Sequence[NewOffsets], waiter: Waiter, now: Now) -> Steps[None]:

@@ -7,31 +7,25 @@ it waits for the share coordinator.
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH
 from kafka_compat.groups.requests import GroupType
 from kafka_compat.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatResult, check, rejected
+from kafka_compat.groups.share.members import InitializeStates
 from kafka_compat.groups.share.offset_changes import AlterStates, DeleteStates, NewOffsets, OffsetsResult
-from kafka_compat.groups.share.share_group import InitializeStates
 from kafka_compat.share_coordinator.persister import SharePartitionKey
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from kafka_compat.coordinator_runtime.machine import Now
-    from kafka_compat.coordinator_runtime.runtime import CoordinatorRuntime
-    from kafka_compat.coordinator_runtime.shard import RunningMachine
-    from kafka_compat.groups.group import Group
-    from kafka_compat.groups.long_events import LongEvents
-    from kafka_compat.groups.records import Record
+    from kafka_compat.groups.hosted_groups import HostedGroups, Running
     from kafka_compat.groups.share.groups_of_broker import ShareGroups
     from kafka_compat.groups.share.state import ShareView
     from kafka_compat.share_coordinator.persister import Persister
 
     Errors = Mapping[tuple[UUID, int], ErrorCode]
-    Running = RunningMachine[Group]
 
 Effect = InitializeStates | AlterStates | DeleteStates
 
@@ -39,27 +33,15 @@ _CALL_SIZE = 20
 """Amount of work to call the share coordinator, in the unit of step sizes (see `run_cooperatively`)."""
 
 
-class Refusal(Protocol):
-    def __call__(self, group_id: str, *, empty_id_allowed: bool = False) -> ErrorCode:
-        """Return the error code if this broker cannot serve a group with this ID, or NONE if it can."""
-
-
 class ShareGroupRequests:
     """Requests to the share groups of one broker."""
 
-    def __init__(
-        self,
-        runtime: "CoordinatorRuntime[Group, Record]",
-        long_events: "LongEvents",
-        common: "ShareGroups",
-        refusal: Refusal,
-    ) -> None:
-        self._runtime = runtime
-        self._long_events = long_events
+    def __init__(self, hosted: "HostedGroups", common: "ShareGroups") -> None:
+        self._hosted = hosted
         self._common = common
-        self._refusal = refusal
-        self._running = runtime.running
-        self._now: Callable[[], Now] = runtime.now
+        self._running = hosted.running
+        self._runtime = hosted.runtime
+        self._now = hosted.now
         self._calls: deque[Iterator[int]] = deque()
         """The effects whose calls of the share coordinator have not begun."""
         self._is_calling = False
@@ -73,7 +55,7 @@ class ShareGroupRequests:
         except KafkaError as invalid:
             respond(rejected(invalid))
             return
-        error = self._refusal(group_id)
+        error = self._hosted.refusal(group_id)
         running = self._running.get(group_id)
         if not error and running is None:
             if request.member_epoch == JOIN_EPOCH:
@@ -88,7 +70,7 @@ class ShareGroupRequests:
             respond(ShareHeartbeatResult(error, message))
             return
         machine = running.machine
-        self._long_events.process(
+        self._hosted.long_events.process(
             running,
             lambda: machine.share_heartbeat(request, respond, self._now()),
             lambda: self.heartbeat(group_id, request, respond),
@@ -97,9 +79,9 @@ class ShareGroupRequests:
 
     def describe(self, group_id: str) -> "tuple[ErrorCode, ShareView | None]":
         """Return an error code, and the committed state of a share group if there is no error."""
-        error = self._refusal(group_id)
+        error = self._hosted.refusal(group_id)
         running = self._running.get(group_id)
-        view = None if running is None else running.machine.share.state.committed
+        view = None if running is None else running.machine.share_view
         if view is None and not error:
             error = ErrorCode.GROUP_ID_NOT_FOUND
         return error, view
@@ -117,13 +99,13 @@ class ShareGroupRequests:
         self, group_id: str, topics: Sequence[NewOffsets], respond: Callable[[OffsetsResult], None]
     ) -> None:
         """Set the start offsets of a share group without members, which may be new."""
-        error = self._refusal(group_id)
+        error = self._hosted.refusal(group_id)
         if error:
             respond(OffsetsResult(error))
             return
         running = self._running.get(group_id) or self._runtime.host(group_id)
         machine, once = running.machine, _Once(respond)
-        self._long_events.process(
+        self._hosted.long_events.process(
             running,
             lambda: machine.alter_share_offsets(topics, once, self._now()),
             lambda: self.alter_offsets(group_id, topics, respond),
@@ -134,7 +116,7 @@ class ShareGroupRequests:
         self, group_id: str, names: Sequence[str], respond: Callable[[OffsetsResult], None]
     ) -> None:
         """Delete the offsets of a share group without members for these topics."""
-        error = self._refusal(group_id)
+        error = self._hosted.refusal(group_id)
         running = self._running.get(group_id)
         if error or running is None:
             error = error or ErrorCode.GROUP_ID_NOT_FOUND
@@ -142,7 +124,7 @@ class ShareGroupRequests:
             respond(OffsetsResult(error, message))
             return
         machine, once = running.machine, _Once(respond)
-        self._long_events.process(
+        self._hosted.long_events.process(
             running,
             lambda: machine.delete_share_offsets(names, once, self._now()),
             lambda: self.delete_offsets(group_id, names, respond),
@@ -155,15 +137,14 @@ class ShareGroupRequests:
 
     def _telling(self, topic_ids: "frozenset[UUID]") -> Iterator[int]:
         for running in list(self._running.values()):
-            states = running.machine.share.state.partition_states.current
-            if states is not None and states.mentions_any(topic_ids):
+            if running.machine.has_states_of(topic_ids):
                 self._tell(running, topic_ids)
             yield 2
 
     def _tell(self, running: "Running", topic_ids: "frozenset[UUID]") -> None:
         if self._running.get(running.key) is not running:
             return
-        if not self._long_events.waits(running, lambda: self._tell(running, topic_ids)):
+        if not self._hosted.long_events.waits(running, lambda: self._tell(running, topic_ids)):
             self._runtime.carry_out(running, running.machine.topics_deleted(topic_ids, self._now()))
 
     def perform(self, running: "Running", effect: Effect) -> None:
@@ -211,7 +192,7 @@ class ShareGroupRequests:
             elif isinstance(effect, DeleteStates):
                 _respond(effect.waiter, ErrorCode.NOT_COORDINATOR)
             return
-        if self._long_events.waits(running, lambda: self._done(running, effect, errors)):
+        if self._hosted.long_events.waits(running, lambda: self._done(running, effect, errors)):
             return
         machine = running.machine
         if isinstance(effect, DeleteStates):
@@ -228,7 +209,7 @@ class ShareGroupRequests:
     def is_share_group(self, group_id: str) -> bool:
         """Return whether a committed group is a share group."""
         running = self._running.get(group_id)
-        return running is not None and running.machine.committed_type is GroupType.SHARE
+        return running is not None and running.machine.view.type is GroupType.SHARE
 
 
 class _Once:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry, TimelineDict, TimelineValue
 from kafka_compat.groups.consumer.java_order import TimelineOrder
 from kafka_compat.groups.consumer.member import LEAVE_EPOCH
-from kafka_compat.groups.consumer.records import GroupMetadata, TargetMetadata
 from kafka_compat.groups.consumer.state import FIRST_EPOCH
+from kafka_compat.groups.record_types import GroupMetadata, TargetMetadata
 from kafka_compat.groups.share.member import ShareMember
 from kafka_compat.groups.share.partition_states import PartitionStates
 from kafka_compat.groups.share.records import (

@@ -8,33 +8,28 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count, groupby
-from typing import Any
+from itertools import groupby
 from uuid import UUID
 
-from kafka_compat.coordinator_runtime.partitioning import shard_of
-from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.consumer.heartbeat import Heartbeat, HeartbeatResult
 from kafka_compat.groups.consumer.records import TargetAssignmentRecord, TargetMetadataRecord
-from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.records import OffsetRecord, decode_record
 from kafka_compat.groups.requests import Commit, OffsetAndMetadata, PartitionErrors
-from kafka_compat.groups.settings import GroupSettings
-from kafka_compat.metadata.cache import MetadataCache, PartitionMetadata, TopicMetadata
-from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
+from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.storage.records.batch import read_headers
-from kafka_compat.storage.records.records import iter_records
-from tests.conformance.record_requests import fetch_request
-from tests.conformance.wire import CLIENT_ID, Connection
+from tests.conformance.wire import CLIENT_ID
 from tests.groups.consumer.topics import groups_of
-from tests.groups.memory import ManualScheduler, MemoryLog
 from tests.groups.share.memory import no_share_groups
-from tests.support.process import wait_until
+from tests.groups.sides import (
+    GroupInMemory,
+    GroupOnKafka,
+    Keyed,
+    Plain,
+    plain_heartbeat,
+    sorted_topics,
+)
 from tests.support.steps import result_of
 
-Plain = dict[str, Any]
-Keyed = tuple[bytes | None, bytes | None]
 MAX_SIZE = 4
 SETTINGS = {
     "group.consumer.assignment.interval.ms": "0",
@@ -43,75 +38,11 @@ SETTINGS = {
 }
 
 
-class Theirs:
-    """A group on Apache Kafka."""
-
-    def __init__(self, connection: Connection, group: str, controller: Connection | None = None) -> None:
-        """`connection` is to the coordinator of the group. Topics change at the controller: by default, the
-        same broker.
-        """
-        self._connection = connection
-        self._controller = controller or connection
-        self._group = group
-
-    def wait_ready(self) -> None:
-        """Wait until the broker coordinates the group."""
-        key = {"key_type": 0, "coordinator_keys": [self._group]}
-        self._connection.ask(ApiKey.FIND_COORDINATOR, 6, key)
-        not_found = ErrorCode.GROUP_ID_NOT_FOUND
-        wait_until(lambda: self.describe()["error_code"] == not_found, 60, "the coordinator of the group")
-
-    def create(self, topics: dict[str, int]) -> dict[str, UUID]:
-        """Create topics with numbers of partitions, and return their IDs."""
-        asked = [
-            {"name": name, "num_partitions": count, "replication_factor": 1} for name, count in topics.items()
-        ]
-        done = self._controller.ask(ApiKey.CREATE_TOPICS, 7, {"topics": asked, "timeout_ms": 30_000})
-        assert [topic["error_code"] for topic in done["topics"]] == [0] * len(topics)
-        ids = {topic["name"]: topic["topic_id"] for topic in done["topics"]}
-        sizes = {ids[name]: size for name, size in topics.items()}
-        wait_until(lambda: self._known(list(topics)) == sizes, 30, "the new topics")
-        return ids
-
-    def grow(self, topic: str, topic_id: UUID, size: int, brokers: Sequence[int] | None = None) -> None:
-        """Add partitions. `brokers` are those of the new ones, which have one replica each."""
-        assignments = None if brokers is None else [{"broker_ids": [each]} for each in brokers]
-        grown = {"name": topic, "count": size, "assignments": assignments}
-        done = self._controller.ask(ApiKey.CREATE_PARTITIONS, 3, {"topics": [grown], "timeout_ms": 30_000})
-        assert done["results"][0]["error_code"] == 0, done
-        wait_until(lambda: self._known([topic]) == {topic_id: size}, 30, "the new partitions")
-
-    def delete(self, topic: str) -> None:
-        request = {"topics": [{"name": topic}], "timeout_ms": 30_000}
-        done = self._controller.ask(ApiKey.DELETE_TOPICS, 6, request)
-        assert done["responses"][0]["error_code"] == 0
-        wait_until(lambda: self._known([topic]) == {}, 30, "the deletion of the topic")
-
-    def _known(self, topics: list[str]) -> dict[UUID, int]:
-        """Return the numbers of partitions of the topics that the coordinator knows. A group in the same
-        partition of `__consumer_offsets` tells.
-        """
-        probe = next(
-            name
-            for name in (f"{self._group}-probe-{number}" for number in count())
-            if shard_of(name, 50) == shard_of(self._group, 50)
-        )
-        join = {
-            "group_id": probe,
-            "member_id": "probe",
-            "member_epoch": 0,
-            "rebalance_timeout_ms": 60_000,
-            "subscribed_topic_names": topics,
-            "topic_partitions": [],
-        }
-        joined = self._connection.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, join)
-        leave = {"group_id": probe, "member_id": "probe", "member_epoch": -1}
-        self._connection.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, leave)
-        assigned = joined["assignment"]["topic_partitions"]
-        return {each["topic_id"]: len(each["partitions"]) for each in assigned}
+class Theirs(GroupOnKafka):
+    """A consumer group on Apache Kafka."""
 
     def heartbeat(self, request: Plain) -> Plain:
-        return self._connection.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, {"group_id": self._group, **request})
+        return self.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, request)
 
     def describe(self) -> Plain:
         request = {"group_ids": [self._group]}
@@ -123,76 +54,37 @@ class Theirs:
         for topic, partition in partitions:
             topics.setdefault(topic, []).append({"partition_index": partition, "committed_offset": 5})
         request = {
-            "group_id": self._group,
             "generation_id_or_member_epoch": epoch,
             "member_id": member_id,
             "topics": [{"name": name, "partitions": wanted} for name, wanted in topics.items()],
         }
-        done = self._connection.ask(ApiKey.OFFSET_COMMIT, 9, request)
+        done = self.ask(ApiKey.OFFSET_COMMIT, 9, request)
         return [partition["error_code"] for topic in done["topics"] for partition in topic["partitions"]]
 
-    def records(self) -> Iterator[Keyed]:
-        """Yield the keys and values of the group's records in the log."""
-        offset = 0
-        while True:
-            request = fetch_request(
-                OFFSETS_TOPIC, offset, partition=shard_of(self._group, 50), max_bytes=1 << 24
-            )
-            answer = self._connection.ask(ApiKey.FETCH, 12, request)["responses"][0]["partitions"][0]
-            assert not answer["error_code"]
-            content, position = memoryview(answer["records"] or b""), 0
-            headers = read_headers(content)
-            if not headers:
-                return
-            for header in headers:
-                batch = content[position : position + header.size_bytes]
-                for record in () if header.is_control else iter_records(batch):
-                    decoded = None if record.key is None else decode_record(record.key, record.value)
-                    if decoded is not None and decoded.machine_key == self._group:
-                        yield record.key, record.value
-                position += header.size_bytes
-            offset = headers[-1].last_offset + 1
 
-
-class Ours:
+class Ours(GroupInMemory):
     """The same group on our coordinator."""
 
     def __init__(self, group: str, topics: dict[str, int], ids: dict[str, UUID]) -> None:
-        self._group = group
-        self.metadata = MetadataCache("cluster", 1)
-        for name, size in topics.items():
-            self._put(name, ids[name], size)
-        self.log = MemoryLog(shard_count=1)
-        self.scheduler = ManualScheduler()
+        super().__init__(group, topics, ids)
         self.next_member_id = ""
-        self._coordinator = GroupCoordinator(
-            coordinator_log=self.log,
-            scheduler=self.scheduler,
-            settings=GroupSettings(group_initial_rebalance_delay_ms=0),
-            new_member_id=lambda _: self.next_member_id,
-            now_ms=lambda: 1_700_000_000_000 + self.scheduler.now_ms,
-            partition_exists=lambda topic, partition: self.metadata.partition(topic, partition) is not None,
+        self._coordinator = self.new_coordinator(
             consumer_groups=groups_of(self.metadata, 0, MAX_SIZE),
             share_groups=no_share_groups(),
+            new_member_id=lambda _: self.next_member_id,
         )
-        self._coordinator.load(0)
-
-    def _put(self, name: str, topic_id: UUID, size: int) -> None:
-        partitions = tuple(PartitionMetadata(each, 1, 0, (1,), (1,)) for each in range(size))
-        self.metadata.put_topic(TopicMetadata(name, topic_id, partitions))
 
     def put(self, name: str, topic_id: UUID, size: int) -> None:
         """Create a topic, or add partitions."""
-        self._put(name, topic_id, size)
+        super().put(name, topic_id, size)
         self._coordinator.topics_changed([name])
 
-    def delete(self, name: str) -> None:
-        topic = self.metadata.topics[name]
-        change = self.metadata.change()
-        change.remove_topic(name)
-        change.publish()
-        self._coordinator.forget_topic(topic)
+    def delete(self, name: str) -> TopicMetadata:
+        """Delete a topic."""
+        topic = super().delete(name)
+        self._coordinator.offsets.forget_topic(topic)
         self._coordinator.topics_changed([name])
+        return topic
 
     def heartbeat(self, request: Plain) -> Plain:
         answers: list[HeartbeatResult] = []
@@ -208,26 +100,12 @@ class Ours:
             server_assignor=request.get("server_assignor"),
             owned=None if owned is None else {each["topic_id"]: each["partitions"] for each in owned},
         )
-        self._coordinator.consumer_heartbeat(self._group, heartbeat, answers.append)
+        self._coordinator.consumer.heartbeat(self._group, heartbeat, answers.append)
         (answer,) = answers
-        assignment = answer.assignment
-        return {
-            "error_code": answer.error,
-            "member_id": answer.member_id,
-            "member_epoch": answer.member_epoch,
-            "heartbeat_interval_ms": answer.heartbeat_interval_ms,
-            "assignment": None
-            if assignment is None
-            else {
-                "topic_partitions": [
-                    {"topic_id": topic_id, "partitions": list(partitions)}
-                    for topic_id, partitions in assignment.items()
-                ]
-            },
-        }
+        return plain_heartbeat(answer)
 
     def describe(self) -> Plain:
-        error, view = self._coordinator.describe_consumer_group(self._group)
+        error, view = self._coordinator.consumer.describe(self._group)
         if view is None:
             return {"error_code": error}
         members = []
@@ -252,7 +130,7 @@ class Ours:
             "group_state": str(view.state),
             "group_epoch": view.epoch,
             "assignment_epoch": view.target_epoch,
-            "assignor_name": view.preferred_assignor or self._coordinator.default_assignor,
+            "assignor_name": view.preferred_assignor or self._coordinator.consumer.default_assignor,
             "members": members,
         }
 
@@ -268,24 +146,9 @@ class Ours:
             for topic, partition in partitions
         }
         commit = Commit(epoch, member_id, None, offsets)
-        result_of(self._coordinator.commit_offsets(self._group, commit, answers.append))
+        result_of(self._coordinator.offsets.commit(self._group, commit, answers.append))
         (errors,) = answers
         return [errors[partition] for partition in partitions]
-
-    def records(self) -> Iterator[Keyed]:
-        """Yield the keys and values of the records in the log."""
-        for batch in self.log.batches.get(0, []):
-            yield from batch.records
-
-
-def comparable(answer: Plain) -> Plain:
-    """Return a heartbeat's response without the message and the order of partitions."""
-    assignment = answer["assignment"]
-    shown: Plain = {
-        name: answer[name] for name in ("error_code", "member_id", "member_epoch", "heartbeat_interval_ms")
-    }
-    shown["assignment"] = None if assignment is None else _sorted(assignment["topic_partitions"])
-    return shown
 
 
 def comparable_description(group: Plain) -> Plain:
@@ -301,9 +164,9 @@ def comparable_description(group: Plain) -> Plain:
         for name in ("assignment", "target_assignment"):
             found = member[name]
             if "topic_partitions" in found:
-                kept[name] = _sorted(found["topic_partitions"])
+                kept[name] = sorted_topics(found["topic_partitions"])
             else:
-                kept[name] = _sorted({"topic_id": key, "partitions": found[key]} for key in found)
+                kept[name] = sorted_topics({"topic_id": key, "partitions": found[key]} for key in found)
         members.append(kept)
     shown["members"] = sorted(members, key=lambda member: str(member["member_id"]))
     return shown
@@ -340,10 +203,6 @@ def _comparable_record(record: Keyed) -> tuple[bytes, object]:
     elif isinstance(decoded, OffsetRecord) and decoded.value is not None:
         found = decoded.value._replace(commit_timestamp_ms=0)
     return key[:2] + (value or b"")[:2], (key, len(value or b""), found)
-
-
-def _sorted(topics: Any) -> list[tuple[str, list[int]]]:
-    return sorted((str(each["topic_id"]), sorted(each["partitions"])) for each in topics)
 
 
 class Member:

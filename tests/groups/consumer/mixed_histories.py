@@ -14,9 +14,10 @@ from uuid import UUID
 
 from kafka_compat.coordinator_runtime.partitioning import shard_of
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.classic.records import GroupRecord
 from kafka_compat.groups.consumer.embedded_protocol import read_assignment
 from kafka_compat.groups.consumer.records import MemberMetadataRecord, RegexRecord, ResolvedRegex
-from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record, decode_record
+from kafka_compat.groups.records import OffsetRecord, Record, decode_record
 from kafka_compat.groups.requests import Join, JoinResult, LeaveResult, Leaving, Sync, SyncResult
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import encode_versioned
@@ -33,11 +34,10 @@ from tests.conformance.wire import CLIENT_ID, Connection
 from tests.groups.consumer.histories import (
     SETTINGS,
     Ours,
-    Plain,
     Theirs,
-    comparable,
     comparable_description,
 )
+from tests.groups.sides import Plain, comparable
 from tests.support.steps import result_of
 
 MIXED_SETTINGS = {**SETTINGS, "group.initial.rebalance.delay.ms": "0"}
@@ -135,7 +135,7 @@ class MixedOurs(Ours):
             fields["members"] = [each._asdict() for each in result.members]
             respond(fields)
 
-        self._coordinator.join(self._group, join, joined)
+        self._coordinator.classic.join(self._group, join, joined)
 
     def sync(self, request: Plain, respond: Callable[[Plain], None]) -> None:
         sync = Sync(
@@ -152,10 +152,10 @@ class MixedOurs(Ours):
             fields["error_code"] = fields.pop("error")
             respond(fields)
 
-        self._coordinator.sync(self._group, sync, synced)
+        self._coordinator.classic.sync(self._group, sync, synced)
 
     def classic_heartbeat(self, request: Plain, respond: Callable[[Plain], None]) -> None:
-        error = self._coordinator.heartbeat(
+        error = self._coordinator.classic.heartbeat(
             self._group, request["generation_id"], request["member_id"], request["group_instance_id"]
         )
         respond({"error_code": error})
@@ -170,10 +170,10 @@ class MixedOurs(Ours):
             ]
             respond({"error_code": result.error, "members": members})
 
-        result_of(self._coordinator.leave(self._group, leaving, left))
+        result_of(self._coordinator.classic.leave(self._group, leaving, left))
 
     def describe_classic(self) -> Plain:
-        _, group = self._coordinator.describe_group(self._group)
+        _, group = self._coordinator.classic.describe(self._group)
         if group is None:
             return {"group_state": "Dead", "protocol_type": "", "protocol_data": "", "members": []}
         return {
@@ -200,7 +200,7 @@ class MixedOurs(Ours):
 
     @property
     def is_empty_consumer_group(self) -> bool:
-        _, view = self._coordinator.describe_consumer_group(self._group)
+        _, view = self._coordinator.consumer.describe(self._group)
         return view is not None and not view.members
 
 

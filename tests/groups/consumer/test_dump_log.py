@@ -9,16 +9,15 @@ from kafka_compat.groups.consumer.member import ClassicMember, Member, MemberSta
 from kafka_compat.groups.consumer.records import (
     CurrentAssignment,
     CurrentAssignmentRecord,
-    GroupMetadata,
     GroupMetadataRecord,
     MemberMetadataRecord,
     PartitionMetadataRecord,
     RegexRecord,
     ResolvedRegex,
     TargetAssignmentRecord,
-    TargetMetadata,
     TargetMetadataRecord,
 )
+from kafka_compat.groups.record_types import GroupMetadata, TargetMetadata
 from kafka_compat.groups.records import OffsetRecord, Record, encode_record
 from kafka_compat.groups.requests import OffsetAndMetadata
 from kafka_compat.storage.records import records as log_records

@@ -16,12 +16,12 @@ from tests.groups.consumer.histories import (
     Member,
     Ours,
     Theirs,
-    comparable,
     comparable_description,
     comparable_records,
     learn,
     steps,
 )
+from tests.groups.sides import comparable
 from tests.support import campaign
 from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.servers import GenuineKafka

@@ -19,7 +19,7 @@ def heartbeat(coordinator: Coordinator, member: str, epoch: int = 0, **more: Any
     answers: list[HeartbeatResult] = []
     if epoch == 0:
         more = {"rebalance_timeout_ms": 60_000, "topic_names": ("topic",), "owned": {}, **more}
-    coordinator.consumer_heartbeat(GROUP, Heartbeat(member, epoch, "c", "/h", **more), answers.append)
+    coordinator.consumer.heartbeat(GROUP, Heartbeat(member, epoch, "c", "/h", **more), answers.append)
     (answer,) = answers
     return answer
 
@@ -97,7 +97,7 @@ def test_a_clock_that_is_set_back_does_not_delay_assignments() -> None:
     assert heartbeat(coordinator, "m").member_epoch == 2
     coordinator.wall_ms -= 3_600_000
     heartbeat(coordinator, "n")
-    _, view = coordinator.describe_consumer_group(GROUP)
+    _, view = coordinator.consumer.describe(GROUP)
     assert view is not None
     assert (view.epoch, view.target_epoch) == (3, 3)
 
@@ -109,6 +109,6 @@ def test_a_clock_that_is_set_back_does_not_delay_regular_expressions() -> None:
     coordinator.wall_ms -= 3_600_000
     heartbeat(coordinator, "n", topic_names=None, topic_regex="t.*c")
     coordinator.scheduler.advance(1)
-    _, view = coordinator.describe_consumer_group(GROUP)
+    _, view = coordinator.consumer.describe(GROUP)
     assert view is not None
     assert view.epoch == 3

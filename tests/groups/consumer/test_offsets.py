@@ -26,7 +26,7 @@ def heartbeat(coordinator: Coordinator, epoch: int, **more: Any) -> HeartbeatRes
     answers: list[HeartbeatResult] = []
     if epoch == 0:
         more = {"rebalance_timeout_ms": 60_000, "topic_names": ("topic",), "owned": {}, **more}
-    coordinator.consumer_heartbeat(GROUP, Heartbeat(MEMBER, epoch, "c", "/h", **more), answers.append)
+    coordinator.consumer.heartbeat(GROUP, Heartbeat(MEMBER, epoch, "c", "/h", **more), answers.append)
     (answer,) = answers
     assert not answer.error, answer
     return answer
@@ -53,12 +53,12 @@ def commit(
     answers: list[PartitionErrors] = []
     offsets = dict.fromkeys(partitions or (PARTITION,), position(5))
     request = Commit(epoch, member_id, more.pop("instance_id", None), more.pop("offsets", offsets), **more)
-    result_of(coordinator.commit_offsets(GROUP, request, answers.append))
+    result_of(coordinator.offsets.commit(GROUP, request, answers.append))
     return list(answers[0].values())
 
 
 def fetch(coordinator: Coordinator, member_id: str | None, epoch: int) -> ErrorCode:
-    error, _ = coordinator.fetch_offsets(
+    error, _ = coordinator.offsets.fetch(
         GROUP, [PARTITION], require_stable=False, member_id=member_id, member_epoch=epoch
     )
     return error
@@ -161,7 +161,7 @@ def test_offsets_of_topics_to_which_a_member_subscribes_are_not_deleted() -> Non
     other = ("other", 0)
     assert commit(coordinator, 2, MEMBER, PARTITION, other) == [ErrorCode.NONE, ErrorCode.NONE]
     answers: list[PartitionErrors | ErrorCode] = []
-    result_of(coordinator.delete_offsets(GROUP, [PARTITION, other], answers.append))
+    result_of(coordinator.offsets.delete(GROUP, [PARTITION, other], answers.append))
     assert answers == [{PARTITION: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, other: ErrorCode.NONE}]
 
 
@@ -173,9 +173,9 @@ def test_a_deleted_topic_leaves_the_offsets_of_its_successor() -> None:
         ("topic", 2): OffsetAndMetadata(3, -1, "", 1, -1),
     }
     assert commit(coordinator, -1, "", offsets=stored) == [ErrorCode.NONE] * 3
-    coordinator.forget_topic(topic("topic", 3)._replace(topic_id=topic_id("former")))
+    coordinator.offsets.forget_topic(topic("topic", 3)._replace(topic_id=topic_id("former")))
     for restarted in (coordinator, Coordinator(coordinator.log)):
-        _, fetched = restarted.fetch_offsets(GROUP, None, require_stable=False)
+        _, fetched = restarted.offsets.fetch(GROUP, None, require_stable=False)
         assert list(fetched) == [("topic", 1)]
 
 
@@ -183,8 +183,8 @@ def test_copied_offsets_have_the_topic_id_of_their_target() -> None:
     coordinator = Coordinator()
     stored = {("former", 0): OffsetAndMetadata(1, -1, "", 1, -1, topic_id("former"))}
     assert commit(coordinator, -1, "", offsets=stored) == [ErrorCode.NONE]
-    assert coordinator.copy_offsets("former", "topic", None, lambda group, error: None) == [GROUP]
-    _, fetched = coordinator.fetch_offsets(GROUP, [PARTITION], require_stable=False)
+    assert coordinator.offsets.copy("former", "topic", None, lambda group, error: None) == [GROUP]
+    _, fetched = coordinator.offsets.fetch(GROUP, [PARTITION], require_stable=False)
     copied, _ = fetched[PARTITION]
     assert copied is not None
     assert copied.topic_id == topic_id("topic")

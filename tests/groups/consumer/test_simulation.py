@@ -154,7 +154,7 @@ class World:
                 return
             self._learn(client, result, sent_topics)
 
-        self.coordinator.consumer_heartbeat("g", request, answered)
+        self.coordinator.consumer.heartbeat("g", request, answered)
 
     def _learn(self, client: Client, result: HeartbeatResult, sent_topics: tuple[str, ...]) -> None:
         if result.error:
@@ -187,7 +187,7 @@ class World:
             request = Heartbeat(
                 client.name, -1, client.name, "/127.0.0.1", instance_id=client.instance_id, owned={}
             )
-            self.coordinator.consumer_heartbeat("g", request, lambda result: None)
+            self.coordinator.consumer.heartbeat("g", request, lambda result: None)
 
     def _die(self) -> None:
         client = self._any()

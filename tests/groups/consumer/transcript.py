@@ -23,15 +23,12 @@ of the classic protocol.
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, ReplayedBatch
-from kafka_compat.coordinator_runtime.machine import Output, Write
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
-from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.classic.records import GroupRecord
 from kafka_compat.groups.consumer import records as r
 from kafka_compat.groups.consumer.cluster_topics import ClusterTopics
 from kafka_compat.groups.consumer.embedded_protocol import encode_assignment, read_assignment
@@ -40,7 +37,7 @@ from kafka_compat.groups.consumer.member import MemberState, PartitionEpochs
 from kafka_compat.groups.consumer.regular_expressions import ResolveRegexes, resolved
 from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
-from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record, encode_record
+from kafka_compat.groups.records import OffsetRecord, Record
 from kafka_compat.groups.requests import (
     Commit,
     Join,
@@ -110,18 +107,6 @@ class Player(GroupPlayer):
         number = self._created_ids[prefix]
         return prefix if number == 1 else f"{prefix}-{number}"
 
-    def play(self, block: str) -> str:
-        """Run a block of commands, and return its outcome."""
-        self.lines = []
-        for line in block.splitlines():
-            words = shlex.split(line, comments=True)
-            if words:
-                positional = [word for word in words[1:] if "=" not in word or "-" in word.split("=")[0]]
-                options = dict(word.split("=", 1) for word in words[1:] if word not in positional)
-                command: Callable[..., None] = getattr(self, "_" + words[0])
-                command(*positional, **options)
-        return "\n".join(self.lines) or "ok"
-
     # Commands
 
     def _group(self, interval: str = "1000", max: str = "1000", policy: str = "bidirectional") -> None:
@@ -130,13 +115,13 @@ class Player(GroupPlayer):
 
     def _topic(self, name: str, partitions: str) -> None:
         self.metadata.put_topic(topic(name, int(partitions)))
-        self.group.consumer.topics_changed()
+        self.group.consumer.members.topics_changed()
 
     def _forget(self, name: str) -> None:
         change = self.metadata.change()
         change.remove_topic(name)
         change.publish()
-        self.group.consumer.topics_changed()
+        self.group.consumer.members.topics_changed()
 
     def _beat(
         self,
@@ -269,7 +254,7 @@ class Player(GroupPlayer):
     def _describe(self) -> None:
         view = self.group.consumer.state.committed
         if view is None:
-            group = self.group.describe()
+            group = self.group.classic.describe()
             members = " ".join(member.member_id for member in group.members)
             self._say(f"classic group: {group.state}, {group.protocol_name or '-'}, members {members}")
             return
@@ -285,45 +270,9 @@ class Player(GroupPlayer):
 
     # Output of the machine
 
-    def _run(self, out: Output) -> None:
-        for note in out.notes:
-            self._say(f"* {note}")
-        for waiter, result in out.responses:
-            self._answer(str(waiter), result)
-        self.requests += [effect for effect in out.effects if isinstance(effect, ResolveRegexes)]
-        write, responses = out.write, out.responses_when_committed
-        if write is None:
-            if self.held:
-                self.held[-1][2].extend(responses)
-            else:
-                for response in responses:
-                    self._answer(str(response.waiter), response.result)
-        elif self.refusal:
-            refusal, self.refusal = self.refusal, ErrorCode.NONE
-            for response in responses:
-                self._answer(str(response.waiter), response.failed(refusal))
-            self._run(self.group.written(write.purpose, refusal, self._now()))
-        else:
-            records = [encode_record(record) for record in write.records]
-            self.log.append(ReplayedBatch(len(self.log) + 1, -1, None, records))
-            self.snapshots.begin(len(self.log))
-            for record in write.records:
-                self._say(f"+ {self._record(record)}")
-                self.group.replay(record, len(self.log), NO_PRODUCER_ID)
-            self.snapshots.end()
-            if write.then is not None:
-                self._run(write.then())
-            if self.holding:
-                self.held.append((write, len(self.log), list(responses)))
-            else:
-                self._written(write, len(self.log), responses, ErrorCode.NONE)
-
-    def _written(self, write: Write, end_offset: int, responses: list[Any], error: ErrorCode) -> None:
-        if not error:
-            self.snapshots.commit(end_offset)
-        for response in responses:
-            self._answer(str(response.waiter), response.failed(error) if error else response.result)
-        self._run(self.group.written(write.purpose, error, self._now()))
+    def _effect(self, effect: Any) -> None:
+        if isinstance(effect, ResolveRegexes):
+            self.requests.append(effect)
 
     def _answer(self, name: str, result: Any) -> None:
         if isinstance(result, JoinResult | SyncResult | LeaveResult):

@@ -36,16 +36,17 @@ from uuid import UUID
 
 from kafka_compat.coordinator_runtime.partitioning import shard_of
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.classic.records import GroupRecord
 from kafka_compat.groups.consumer.embedded_protocol import read_assignment
 from kafka_compat.groups.consumer.records import RegexRecord
-from kafka_compat.groups.records import GroupRecord, Record
+from kafka_compat.groups.records import Record
 from kafka_compat.metadata.topic_names import OFFSETS_TOPIC
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.zero_uuid import ZERO_UUID
 from tests.conformance.record_requests import offsets_request
 from tests.conformance.wire import Connection
 from tests.groups.consumer.brokers import OurBrokers
-from tests.groups.consumer.histories import SETTINGS, Plain, comparable, comparable_description
+from tests.groups.consumer.histories import SETTINGS, comparable_description
 from tests.groups.consumer.mixed_histories import (
     MixedTheirs,
     Partitions,
@@ -55,6 +56,7 @@ from tests.groups.consumer.mixed_histories import (
     comparable_classic_description,
     subscription,
 )
+from tests.groups.sides import Plain, comparable
 from tests.support.process import wait_until
 
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"

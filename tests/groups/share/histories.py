@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 from uuid import UUID
 
 from kafka_compat.errors import ErrorCode
 from kafka_compat.groups.coordinator import GroupCoordinator
 from kafka_compat.groups.records import decode_record
-from kafka_compat.groups.settings import GroupSettings
 from kafka_compat.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatResult
 from kafka_compat.groups.share.offset_changes import AlteredTopic, DeletedTopic, NewOffsets, OffsetsResult
 from kafka_compat.groups.share.partition_states import PartitionStates
@@ -25,17 +23,21 @@ from kafka_compat.groups.share.records import (
     ShareTargetMetadataRecord,
     ShareTargetRecord,
 )
-from kafka_compat.metadata.cache import MetadataCache, PartitionMetadata, TopicMetadata
+from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import CLIENT_ID
-from tests.groups.consumer import histories as consumer_histories
 from tests.groups.consumer.topics import groups_of
-from tests.groups.memory import ManualScheduler, MemoryLog
 from tests.groups.share.memory import MemoryPersister, share_groups_of
+from tests.groups.sides import (
+    GroupInMemory,
+    GroupOnKafka,
+    Keyed,
+    Plain,
+    plain_heartbeat,
+    sorted_topics,
+)
 from tests.support.process import wait_until
 
-Plain = dict[str, Any]
-Keyed = tuple[bytes | None, bytes | None]
 MAX_SIZE = 4
 SETTINGS = {
     "group.share.assignment.interval.ms": "0",
@@ -49,11 +51,11 @@ SETTINGS = {
 }
 
 
-class Theirs(consumer_histories.Theirs):
+class Theirs(GroupOnKafka):
     """A share group on Apache Kafka."""
 
     def heartbeat(self, request: Plain) -> Plain:
-        return self._ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, request)
+        return self.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, request)
 
     def describe(self) -> Plain:
         request = {"group_ids": [self._group]}
@@ -70,7 +72,7 @@ class Theirs(consumer_histories.Theirs):
             }
             for name, some in offsets.items()
         ]
-        done = self._ask(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, {"topics": topics})
+        done = self.ask(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, {"topics": topics})
         return done["error_code"], sorted(
             (each["topic_name"], [(one["partition_index"], one["error_code"]) for one in each["partitions"]])
             for each in done["responses"]
@@ -78,7 +80,7 @@ class Theirs(consumer_histories.Theirs):
 
     def delete_offsets(self, names: list[str]) -> object:
         request = {"topics": [{"topic_name": name} for name in names]}
-        done = self._ask(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, request)
+        done = self.ask(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, request)
         return done["error_code"], sorted(
             (each["topic_name"], each["error_code"]) for each in done["responses"]
         )
@@ -86,10 +88,6 @@ class Theirs(consumer_histories.Theirs):
     def delete_group(self) -> int:
         done = self._connection.ask(ApiKey.DELETE_GROUPS, 2, {"groups_names": [self._group]})
         return int(done["results"][0]["error_code"])
-
-    def _ask(self, key: ApiKey, version: int, request: Plain) -> Plain:
-        found: Plain = self._connection.ask(key, version, {"group_id": self._group, **request})
-        return found
 
     def settle(self, expected: PartitionStates) -> None:
         """Wait until the share-partitions have these states."""
@@ -104,50 +102,34 @@ class Theirs(consumer_histories.Theirs):
         return last or PartitionStates()
 
 
-class Ours:
+class Ours(GroupInMemory):
     """The same group on our coordinator."""
 
     def __init__(self, group: str, topics: dict[str, int], ids: dict[str, UUID]) -> None:
-        self._group = group
-        self.metadata = MetadataCache("cluster", 1)
-        for name, size in topics.items():
-            self._put(name, ids[name], size)
-        self.log = MemoryLog(shard_count=1)
-        self.scheduler = ManualScheduler()
+        super().__init__(group, topics, ids)
         self.persister = MemoryPersister()
-        self.coordinator = self.new_coordinator()
+        self.coordinator = self.successor()
 
-    def new_coordinator(self) -> GroupCoordinator:
-        coordinator = GroupCoordinator(
-            coordinator_log=self.log,
-            scheduler=self.scheduler,
-            settings=GroupSettings(group_initial_rebalance_delay_ms=0),
-            now_ms=lambda: 1_700_000_000_000 + self.scheduler.now_ms,
-            partition_exists=lambda topic, partition: self.metadata.partition(topic, partition) is not None,
+    def successor(self) -> GroupCoordinator:
+        """Return another coordinator, which has loaded the log."""
+        return self.new_coordinator(
             consumer_groups=groups_of(self.metadata, 0, MAX_SIZE),
             share_groups=share_groups_of(self.metadata, self.persister, size_max=MAX_SIZE),
         )
-        coordinator.load(0)
-        return coordinator
-
-    def _put(self, name: str, topic_id: UUID, size: int) -> None:
-        partitions = tuple(PartitionMetadata(each, 1, 0, (1,), (1,)) for each in range(size))
-        self.metadata.put_topic(TopicMetadata(name, topic_id, partitions))
 
     def put(self, name: str, topic_id: UUID, size: int) -> None:
         """Create a topic, or add partitions."""
-        self._put(name, topic_id, size)
+        super().put(name, topic_id, size)
         self.coordinator.topics_changed([name])
         self.scheduler.advance()
 
-    def delete(self, name: str) -> None:
-        topic = self.metadata.topics[name]
-        change = self.metadata.change()
-        change.remove_topic(name)
-        change.publish()
+    def delete(self, name: str) -> TopicMetadata:
+        """Delete a topic."""
+        topic = super().delete(name)
         self.coordinator.share.topics_deleted([topic.topic_id])
         self.coordinator.topics_changed([name])
         self.scheduler.advance()
+        return topic
 
     def heartbeat(self, request: Plain) -> Plain:
         answers: list[ShareHeartbeatResult] = []
@@ -163,21 +145,7 @@ class Ours:
         self.coordinator.share.heartbeat(self._group, heartbeat, answers.append)
         self.scheduler.advance()
         (answer,) = answers
-        assignment = answer.assignment
-        return {
-            "error_code": answer.error,
-            "member_id": answer.member_id,
-            "member_epoch": answer.member_epoch,
-            "heartbeat_interval_ms": answer.heartbeat_interval_ms,
-            "assignment": None
-            if assignment is None
-            else {
-                "topic_partitions": [
-                    {"topic_id": topic_id, "partitions": list(partitions)}
-                    for topic_id, partitions in assignment.items()
-                ]
-            },
-        }
+        return plain_heartbeat(answer)
 
     def describe(self) -> Plain:
         error, view = self.coordinator.share.describe(self._group)
@@ -239,16 +207,6 @@ class Ours:
         _, view = self.coordinator.share.describe(self._group)
         return PartitionStates() if view is None else view.partition_states
 
-    def records(self) -> Iterator[Keyed]:
-        """Yield the keys and values of the records in the log."""
-        for batch in self.log.batches.get(0, []):
-            yield from batch.records
-
-
-def comparable(answer: Plain) -> Plain:
-    """Return a heartbeat's response without the message and the order of partitions."""
-    return consumer_histories.comparable(answer)
-
 
 def comparable_description(group: Plain) -> Plain:
     """Return a description without messages, clients and order."""
@@ -260,7 +218,7 @@ def comparable_description(group: Plain) -> Plain:
             member["member_id"],
             member["member_epoch"],
             sorted(member["subscribed_topic_names"]),
-            _sorted(member["assignment"]["topic_partitions"]),
+            sorted_topics(member["assignment"]["topic_partitions"]),
         )
         for member in group["members"]
     ]
@@ -288,10 +246,6 @@ def _comparable_record(record: Keyed) -> tuple[bytes, object]:
         value_of = decoded.value
         found = (value_of[:2], {key: sorted(each) for key, each in value_of.assigned.items()})
     return key + (value or b"")[:2], (len(value or b""), found)
-
-
-def _sorted(topics: Any) -> list[tuple[str, list[int]]]:
-    return sorted((str(each["topic_id"]), sorted(each["partitions"])) for each in topics)
 
 
 class Member:

@@ -15,12 +15,12 @@ from tests.groups.share.histories import (
     SETTINGS,
     Ours,
     Theirs,
-    comparable,
     comparable_description,
     comparable_records,
     learn,
     steps,
 )
+from tests.groups.sides import comparable
 from tests.support import campaign
 from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.servers import GenuineKafka

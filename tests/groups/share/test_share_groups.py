@@ -12,7 +12,8 @@ from kafka_compat.groups.requests import Commit, GroupType, Join, Leaving, Offse
 from kafka_compat.groups.share.heartbeat import ShareHeartbeat
 from kafka_compat.share_coordinator.persister import SharePartitionKey
 from tests.groups.consumer.topics import topic_id
-from tests.groups.share.histories import MAX_SIZE, Ours, Plain
+from tests.groups.share.histories import MAX_SIZE, Ours
+from tests.groups.sides import Plain
 from tests.support.steps import result_of
 
 TOPICS = {"a": 2, "b": 1}
@@ -151,21 +152,21 @@ def test_requests_of_other_protocols_are_rejected_by_a_share_group(ours: Ours) -
     answers: list[Any] = []
     coordinator = ours.coordinator
     classic = Join("", None, "c", "/h", 10_000, 10_000, "consumer", (("range", b""),), "", False, False)
-    coordinator.join("g", classic, answers.append)
-    coordinator.sync("g", Sync(1, "m", None, None, None, {}), answers.append)
-    result_of(coordinator.leave("g", [Leaving("m", None, "")], answers.append))
+    coordinator.classic.join("g", classic, answers.append)
+    coordinator.classic.sync("g", Sync(1, "m", None, None, None, {}), answers.append)
+    result_of(coordinator.classic.leave("g", [Leaving("m", None, "")], answers.append))
     commit = Commit(-1, "", None, {("a", 0): OffsetAndMetadata(1, -1, "", 1, -1)})
-    result_of(coordinator.commit_offsets("g", commit, answers.append))
-    result_of(coordinator.delete_offsets("g", [("a", 0)], answers.append))
+    result_of(coordinator.offsets.commit("g", commit, answers.append))
+    result_of(coordinator.offsets.delete("g", [("a", 0)], answers.append))
     assert [answers[0].error, answers[1].error, answers[2].members[0][1]] == [
         ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
         ErrorCode.UNKNOWN_MEMBER_ID,
         ErrorCode.UNKNOWN_MEMBER_ID,
     ]
     assert answers[3:] == [{("a", 0): ErrorCode.GROUP_ID_NOT_FOUND}, ErrorCode.GROUP_ID_NOT_FOUND]
-    assert coordinator.heartbeat("g", 2, "m", None) == ErrorCode.UNKNOWN_MEMBER_ID
-    assert coordinator.describe_group("g") == (ErrorCode.NONE, None)
-    assert coordinator.describe_consumer_group("g") == (ErrorCode.GROUP_ID_NOT_FOUND, None)
+    assert coordinator.classic.heartbeat("g", 2, "m", None) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert coordinator.classic.describe("g") == (ErrorCode.NONE, None)
+    assert coordinator.consumer.describe("g") == (ErrorCode.GROUP_ID_NOT_FOUND, None)
     ((group,), _) = coordinator.list_groups({"stable"}, {"share"})[::-1]
     assert (group.type, group.protocol_type) == (GroupType.SHARE, "share")
 
@@ -173,7 +174,7 @@ def test_requests_of_other_protocols_are_rejected_by_a_share_group(ours: Ours) -
 def test_a_share_member_cannot_join_a_group_of_another_type(ours: Ours) -> None:
     answers: list[Any] = []
     classic = Join("", None, "c", "/h", 10_000, 10_000, "consumer", (("range", b""),), "", False, False)
-    ours.coordinator.join("g", classic, answers.append)
+    ours.coordinator.classic.join("g", classic, answers.append)
     assert join(ours, "m", "a")["error_code"] == ErrorCode.GROUP_ID_NOT_FOUND
     assert ours.alter({"a": {0: 1}}) == (ErrorCode.GROUP_ID_NOT_FOUND, [])
 
@@ -232,7 +233,7 @@ def test_another_coordinator_loads_the_same_state(ours: Ours) -> None:
     described = ours.describe()
     ours.coordinator.unload(0)
     assert stay(ours, "m", 3)["error_code"] == ErrorCode.NOT_COORDINATOR
-    ours.coordinator = ours.new_coordinator()
+    ours.coordinator = ours.successor()
     ours.scheduler.advance()
     assert ours.describe() == described
     assert stay(ours, "m", 3)["member_epoch"] == 4

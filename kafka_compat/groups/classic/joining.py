@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kafka_compat.coordinator_runtime.machine import Now, Output, Waiter
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.rebalance import (
+from kafka_compat.groups.classic.rebalance import (
     COMPLETING_REBALANCE,
     EMPTY,
     PREPARING_REBALANCE,
@@ -15,13 +15,15 @@ from kafka_compat.groups.rebalance import (
     Rebalance,
     StaticMemberStored,
 )
+from kafka_compat.groups.classic.roster import Member
 from kafka_compat.groups.requests import UNKNOWN_MEMBER_ID, Join, LeaveResult, Leaving
-from kafka_compat.groups.roster import Member
 from kafka_compat.groups.timers import Timer, TimerKind
 
 
 class Joining:
     """Handler of JoinGroup and LeaveGroup requests for the members of a `Rebalance`."""
+
+    __slots__ = ("_new_member_id", "_outbox", "_rebalance", "_roster")
 
     def __init__(self, rebalance: Rebalance, new_member_id: Callable[[str | None], str]) -> None:
         self._rebalance = rebalance
@@ -29,9 +31,8 @@ class Joining:
         self._outbox = rebalance.outbox
         self._new_member_id = new_member_id
 
-    def join(self, request: Join, waiter: Waiter, now: Now) -> Output:
+    def join(self, request: Join, waiter: Waiter, now: Now) -> None:
         """Process a JoinGroup request. The caller must have checked the session timeout."""
-        out = self._outbox.begin()
         if not self._has_room_for(request.member_id):
             self._rebalance.remove(request.member_id)
             self._rebalance.refuse_join(waiter, UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -46,6 +47,11 @@ class Joining:
         else:
             self._join_again(self._roster.members[request.member_id], request, waiter, now)
         self._rebalance.complete_join_if_all_joined(now)
+
+    def join_at_once(self, request: Join, waiter: Waiter, now: Now) -> Output:
+        """Process a JoinGroup request as an event of its own."""
+        out = self._outbox.begin()
+        self.join(request, waiter, now)
         return out
 
     def _has_room_for(self, member_id: str) -> bool:
@@ -181,12 +187,10 @@ class Joining:
         member.session_timeout_ms = former.session_timeout_ms
         self._roster.rename(member.member_id, former.member_id)
 
-    def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> Output:
+    def leave(self, leaving: Iterable[Leaving], waiter: Waiter, now: Now) -> None:
         """Process a LeaveGroup request, which may name several members (version 3 and later)."""
-        out = self._outbox.begin()
         errors = tuple((one, self._leave_one(one, now)) for one in leaving)
         self._outbox.respond(waiter, LeaveResult(error=ErrorCode.NONE, members=errors))
-        return out
 
     def _leave_one(self, leaving: Leaving, now: Now) -> ErrorCode:
         member_id = leaving.member_id

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.groups.transcript import Player
+from tests.groups.classic.transcript import Player
 from tests.support.transcripts import check_transcript, transcripts
 
 

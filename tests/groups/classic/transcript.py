@@ -22,18 +22,16 @@ the commit of writes until `release`. `restart` encodes the records and replays 
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 
-from kafka_compat.coordinator_runtime.coordinator_log import NO_PRODUCER_ID, ReplayedBatch
-from kafka_compat.coordinator_runtime.machine import Output, Write
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
+from kafka_compat.groups.classic.records import GroupRecord
 from kafka_compat.groups.counts import GroupCounts
 from kafka_compat.groups.group import Group
-from kafka_compat.groups.records import GroupRecord, OffsetRecord, Record, encode_record
+from kafka_compat.groups.records import OffsetRecord, Record
 from kafka_compat.groups.requests import (
     Commit,
     Join,
@@ -89,21 +87,13 @@ class Player(GroupPlayer):
             self._now(),
         )
 
-    def play(self, block: str) -> str:
-        """Run a block of commands, and return its outcome."""
-        self.lines = []
-        for line in block.splitlines():
-            words = shlex.split(line, comments=True)
-            if words:
-                before = self.group.rebalance.state
-                positional = [word for word in words[1:] if "=" not in word or "-" in word.split("=")[0]]
-                options = dict(word.split("=", 1) for word in words[1:] if word not in positional)
-                command: Callable[..., None] = getattr(self, "_" + words[0].replace("-", "_"))
-                command(*positional, **options)
-                self._fire_timers(0, shows_time=False)
-                if self.group.rebalance.state is not before:
-                    self._say(f"{before} -> {self.group.rebalance.state}")
-        return "\n".join(self.lines) or "ok"
+    def _command(self, words: list[str]) -> None:
+        before = self.group.classic.rebalance.state
+        super()._command(words)
+        self._fire_timers(0, shows_time=False)
+        after = self.group.classic.rebalance.state
+        if after is not before:
+            self._say(f"{before} -> {after}")
 
     # Commands
 
@@ -242,7 +232,7 @@ class Player(GroupPlayer):
         self._run(self.group.delete_expired(self.group.expired_offsets(self._now())))
 
     def _describe(self) -> None:
-        group = self.group.describe()
+        group = self.group.classic.describe()
         self._say(f"{group.state} type={group.protocol_type or '-'} protocol={group.protocol_name or '-'}")
         for member in group.members:
             static = f" instance={member.group_instance_id}" if member.group_instance_id else ""
@@ -253,36 +243,8 @@ class Player(GroupPlayer):
 
     # Output of the machine
 
-    def _run(self, out: Output) -> None:
-        for note in out.notes:
-            self._say(f"* {note}")
-        for waiter, result in out.responses:
-            self._say(f"{waiter} <- {self._tell(str(waiter), result)}")
-        for response in out.responses_when_committed if out.write is None else ():
-            self._say(f"{response.waiter} <- {self._tell(str(response.waiter), response.result)}")
-        write = out.write
-        if write is not None and self.refusal:
-            refusal, self.refusal = self.refusal, ErrorCode.NONE
-            self._run(self.group.written(write.purpose, refusal, self._now()))
-        elif write is not None:
-            records = [encode_record(record) for record in write.records]
-            self.log.append(ReplayedBatch(len(self.log) + 1, -1, None, records))
-            self.snapshots.begin(len(self.log))
-            for record in write.records:
-                self._say(f"+ {_tell_record(record)}")
-                self.group.replay(record, len(self.log), NO_PRODUCER_ID)
-            self.snapshots.end()
-            if write.then is not None:
-                self._run(write.then())
-            if self.holding:
-                self.held.append((write, len(self.log)))
-            else:
-                self._written(write, len(self.log), ErrorCode.NONE)
-
-    def _written(self, write: Write, end_offset: int, error: ErrorCode) -> None:
-        if not error:
-            self.snapshots.commit(end_offset)
-        self._run(self.group.written(write.purpose, error, self._now()))
+    def _answer(self, waiter: str, result: Result) -> None:
+        self._say(f"{waiter} <- {self._tell(waiter, result)}")
 
     def _tell(self, name: str, result: Result) -> str:
         if isinstance(result, JoinResult):
@@ -310,6 +272,19 @@ class Player(GroupPlayer):
             return result.name
         return ", ".join(f"{topic}-{partition} {error.name}" for (topic, partition), error in result.items())
 
+    def _record(self, record: Record) -> str:
+        if isinstance(record, GroupRecord):
+            if record.value is None:
+                return "group: deleted"
+            members = " ".join(
+                f"{member.member_id}={member.assignment.decode() or '-'}" for member in record.value.members
+            )
+            return f"group: generation {record.value.generation_id}, members {members or 'none'}"
+        if not isinstance(record, OffsetRecord):
+            return str(record)
+        value = record.value
+        return f"offset {record.topic}-{record.partition}: {'deleted' if value is None else value.offset}"
+
     def _client(self, name: str) -> _Client:
         return self.clients.setdefault(name, _Client())
 
@@ -320,17 +295,3 @@ class Player(GroupPlayer):
 def _partition(text: str) -> TopicPartition:
     topic, _, partition = text.rpartition("-")
     return topic, int(partition)
-
-
-def _tell_record(record: Record) -> str:
-    if isinstance(record, GroupRecord):
-        if record.value is None:
-            return "group: deleted"
-        members = " ".join(
-            f"{member.member_id}={member.assignment.decode() or '-'}" for member in record.value.members
-        )
-        return f"group: generation {record.value.generation_id}, members {members or 'none'}"
-    if not isinstance(record, OffsetRecord):
-        return str(record)
-    value = record.value
-    return f"offset {record.topic}-{record.partition}: {'deleted' if value is None else value.offset}"

@@ -1,6 +1,6 @@
 """Rebalance state machine of one classic group: members, generations and assignments. It does no I/O: its
 inputs are events and the time, and it adds responses and records to the `outbox`. `joining.py` handles
-JoinGroup and LeaveGroup, and `group.py` handles the offsets.
+JoinGroup and LeaveGroup.
 
 Rules
 - A rebalance begins (PREPARING_REBALANCE) when a member is added, leaves, expires or changes its supported
@@ -29,15 +29,15 @@ Events and their responses have the same order as in Kafka 3.9.
 """
 
 from collections.abc import Iterable
-from struct import error as StructError
-from struct import unpack_from
 from typing import Final, NamedTuple
 
 from kafka_compat.coordinator_runtime.coordinator_log import STORE_ERRORS
-from kafka_compat.coordinator_runtime.machine import Now, Outbox, Output, Waiter, Write
+from kafka_compat.coordinator_runtime.machine import Now, Outbox, Waiter, Write
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry
 from kafka_compat.errors import ErrorCode
-from kafka_compat.groups.records import GroupRecord, GroupSnapshot
+from kafka_compat.groups.classic.records import GroupRecord, GroupSnapshot
+from kafka_compat.groups.classic.roster import Member, Roster, StoredGeneration
+from kafka_compat.groups.classic.subscriptions import subscribed_topics
 from kafka_compat.groups.requests import (
     CONSUMER_PROTOCOL_TYPE,
     UNKNOWN_MEMBER_ID,
@@ -46,7 +46,6 @@ from kafka_compat.groups.requests import (
     Sync,
     SyncResult,
 )
-from kafka_compat.groups.roster import Member, Roster, StoredGeneration
 from kafka_compat.groups.settings import GroupSettings
 from kafka_compat.groups.timers import Timer, TimerKind, Timers
 
@@ -69,9 +68,6 @@ _STORE_ERRORS: Final = STORE_ERRORS | {
 
 _NEW_MEMBER_SESSION_MS: Final = 5 * 60_000
 """Session timeout of new members, whose first JoinGroup may take longer than their own timeout."""
-
-_TOPICS_MAX: Final = 50_000
-"""Maximum number of names in the different subscriptions of a group that are read."""
 
 _JOIN: Final = Timer(TimerKind.JOIN)
 _SYNC: Final = Timer(TimerKind.SYNC)
@@ -222,9 +218,8 @@ class Rebalance:
                 member.metadata(self.protocol_name) for member in self.roster.members.values()
             )
 
-    def sync(self, request: Sync, waiter: Waiter, now: Now) -> Output:
+    def sync(self, request: Sync, waiter: Waiter, now: Now) -> None:
         """Process a SyncGroup request. The leader sends the assignments, and each member receives its own."""
-        out = self.outbox.begin()
         error = self.check_member(request.member_id, request.group_instance_id)
         if not error and request.generation_id != self.generation_id:
             error = ErrorCode.ILLEGAL_GENERATION
@@ -237,7 +232,7 @@ class Rebalance:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error:
             self.outbox.respond(waiter, SyncResult(error=error))
-            return out
+            return
         self.roster.unsynced.discard(request.member_id)
         if not self.roster.unsynced:
             self.timers.cancel(_SYNC)
@@ -245,7 +240,7 @@ class Rebalance:
             member = self.roster.members[request.member_id]
             self.outbox.respond(waiter, self._sync_result(member))
             self.restart_session(member, now)
-            return out
+            return
         replaced = self.roster.awaiting_sync.pop(request.member_id, None)
         if replaced is not None:
             self.outbox.respond(replaced, SyncResult(error=ErrorCode.REBALANCE_IN_PROGRESS))
@@ -255,7 +250,6 @@ class Rebalance:
                 member_id: request.assignments.get(member_id, b"") for member_id in self.roster.members
             }
             self.store_generation(assignments, AssignmentStored(self.generation_id))
-        return out
 
     def _note_assignments(self, are_stored: bool) -> None:
         for member in self.roster.members.values():
@@ -284,9 +278,8 @@ class Rebalance:
         self.restart_session(self.roster.members[member_id], now)
         return ErrorCode.REBALANCE_IN_PROGRESS if self.state is PREPARING_REBALANCE else ErrorCode.NONE
 
-    def tick(self, now: Now) -> Output:
+    def tick(self, now: Now) -> None:
         """Process all deadlines that have passed at this time."""
-        out = self.outbox.begin()
         while (timer := self.timers.take_due(now.timer_ms)) is not None:
             if timer.kind is TimerKind.JOIN:
                 self._join_wait_over(now)
@@ -298,7 +291,6 @@ class Rebalance:
                 self.complete_join_if_all_joined(now)
             else:
                 self._session_over(timer.member_id, now)
-        return out
 
     def _session_over(self, member_id: str, now: Now) -> None:
         waits = member_id in self.roster.awaiting_join or member_id in self.roster.awaiting_sync
@@ -462,50 +454,3 @@ class Rebalance:
             self.roster.snapshots(self.protocol_name, assignments),
         )
         self.outbox.write(Write([GroupRecord(self.group_id, snapshot)], purpose))
-
-
-def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """Return the topics to which any member subscribes, or None if a subscription cannot be parsed.
-
-    Offsets for subscribed topics must neither expire (KIP-211) nor be deleted (KIP-496). The broker reads no
-    other part of the consumer protocol: every version of ConsumerProtocolSubscription begins with the version
-    and an array of topic names. If there are too many names to read between two requests, the subscription is
-    unknown. Equal arrays, which the members of most groups have, are read once.
-    """
-    topics: set[str] = set()
-    count = 0
-    known = b""
-    try:
-        for subscription in subscriptions:
-            if known and subscription.startswith(known):
-                continue
-            count += max(_topic_count(subscription), 0)
-            if count > _TOPICS_MAX:
-                return None
-            end = _read_topics(subscription, topics)
-            known = subscription[:end]
-    except (StructError, UnicodeDecodeError, ValueError):
-        return None
-    return frozenset(topics)
-
-
-def _topic_count(subscription: bytes) -> int:
-    (count,) = unpack_from(">i", subscription, 2)
-    return int(count)
-
-
-def _read_topics(subscription: bytes, topics: set[str]) -> int:
-    """Add the topics of a subscription, and return the position after them."""
-    version, count = unpack_from(">hi", subscription)
-    if version < 0 or count < 0:
-        raise ValueError("not a consumer subscription")
-    position = 6
-    for _ in range(count):
-        (length,) = unpack_from(">h", subscription, position)
-        position += 2
-        end = position + length
-        if length < 0 or end > len(subscription):
-            raise ValueError("a topic name runs past the end")
-        topics.add(subscription[position:end].decode())
-        position = end
-    return position

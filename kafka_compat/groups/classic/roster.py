@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kafka_compat.coordinator_runtime.machine import Waiter
 from kafka_compat.coordinator_runtime.timeline import SnapshotRegistry, TimelineValue
-from kafka_compat.groups.records import GroupSnapshot, MemberSnapshot
+from kafka_compat.groups.classic.records import GroupSnapshot, MemberSnapshot
 from kafka_compat.groups.requests import JoinedMember, Protocols
 
 

@@ -1,0 +1,1 @@
+"""Consumer groups that use the classic protocol: members, generations and assignments."""
