@@ -1,4 +1,4 @@
-"""State that the web console keeps between requests: write rates, log lines, rejected clients, copies."""
+"""State that the web console keeps between requests: rates, charts, log lines, rejected clients, copies."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from kafka_compat.network.refusals import Refusals
 from kafka_compat.network.server import Server
 from kafka_compat.page.copies import Copies
 from kafka_compat.page.remote_leaders import RemoteLeaders
+from kafka_compat.status.hour import Hour
 
 if TYPE_CHECKING:
     from kafka_compat.decoding.registry import Registry
@@ -150,6 +151,8 @@ class Observed:
         """Sizes and offsets of partitions that other processes lead."""
         self.copies = Copies()
         self.rates = Rates()
+        self.hour = Hour()
+        """The figures of the last hour, which `Sampler` adds."""
         self.times = RecordTimes()
         """Timestamps of the first records at or after groups' committed offsets."""
         self.refusals = Refusals(brokers[0].services.clock.now_ms)
@@ -173,12 +176,17 @@ class Observed:
     async def watch(self) -> None:
         """Sample the brokers every EVERY_S seconds until canceled."""
         loop = asyncio.get_running_loop()
+        number = 0
         logging.root.addHandler(self.log)
         try:
             while True:
                 # Set `refusals` each time, because a restarted broker has a new server.
                 for _, server in self.servers():
                     server.refusals = self.refusals
+                if number % _SAMPLES == 0:
+                    # Views add entries, so discard those that no view has used for a while.
+                    self.times.begin()
+                number += 1
                 try:
                     cluster = ClusterView(self._brokers)
                     counts = await cluster.long_work.finish(record_counts(cluster))
