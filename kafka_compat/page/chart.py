@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from kafka_compat.status.hour import SLOTS
+from kafka_compat.status.hour import GAP_MAX, SLOTS
 from kafka_compat.status.units import figure
 
 WIDTH: Final = SLOTS
@@ -46,7 +46,7 @@ class Line(NamedTuple):
     path: str
     area: str
     now: str
-    """The newest value with its unit, or a dash."""
+    """The newest value of the last five minutes with its unit, or a dash."""
 
 
 class Drawing(NamedTuple):
@@ -91,7 +91,8 @@ def _line(name: str, values: Sequence[float | None], top: float, unit: str) -> L
         line = "L".join(points)
         path.append(f"M{line}")
         area.append(f"M{begin} {HEIGHT}L{line}L{begin + len(run)} {HEIGHT}Z")
-    now = values[-1] if values[-1] is not None else values[-2]
+    # The lag of groups with very many partitions is measured only every few minutes.
+    now = next((value for value in reversed(values[-GAP_MAX:]) if value is not None), None)
     return Line(name, "".join(path), "".join(area), "–" if now is None else figure(unit, now))
 
 

@@ -56,6 +56,8 @@ class Sampler:
         self._loop = loop
         self._hour = hour
         self._before: _Sample | None = None
+        self._is_first = True
+        """Whether the next sample does not cover the time since the one before it."""
 
     async def watch(self) -> None:
         """Sample until canceled."""
@@ -85,10 +87,13 @@ class Sampler:
         delay_s = self._loop.take_longest_delay_s()
         before, self._before = self._before, now
         if before is None or now.at_s <= before.at_s:
+            self._is_first = True
             return
         took_s = now.at_s - before.at_s
         grown = [later - earlier for earlier, later in zip(before.totals, totals, strict=True)]
         if min(grown) < 0:
+            # A broker has restarted.
+            self._is_first = True
             return
         records, bytes_in, bytes_out, requests = (each / took_s for each in grown)
         values = {
@@ -99,7 +104,8 @@ class Sampler:
             "busy": min(max((now.busy_s - before.busy_s) / took_s, 0.0), 1.0),
             "delay": delay_s,
         }
-        self._hour.put(now.at_s, values)
+        self._hour.put(now.at_s, values, is_first=self._is_first)
+        self._is_first = False
 
     async def sample_lags(self) -> None:
         """Add the current lag of each group that this process coordinates. Raises NoBrokerRuns."""
@@ -154,6 +160,9 @@ def _groups(view: ClusterView, followed: Sequence[str]) -> Steps[list[str]]:
                 end = None if led is None else led.known_high_watermark
                 lags[group] += max(records_behind(offset, end) or 0, 0)
             yield None
+        if len(lags) > 2 * GROUPS_MAX:
+            # Sorting the lags of all groups at once would take too long.
+            lags = {name: lags[name] for name in chosen(lags, followed)}
     return chosen(lags, followed)
 
 

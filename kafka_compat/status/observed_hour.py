@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kafka_compat.status.blocks import blocks
-from kafka_compat.status.hour import Chart, Hour, chosen
+from kafka_compat.status.hour import GAP_MAX, Chart, Hour, chosen
 from kafka_compat.status.snapshot import Rates, Snapshot, total
 from kafka_compat.status.units import figure
 
@@ -74,8 +74,7 @@ def rows(charts: Sequence[Mapping[str, Any]], width: int) -> list[Row]:
             top = max((value for _, values in lines for value in values if value is not None), default=0.0)
             for name, values in lines:
                 known = [value for value in values if value is not None]
-                # The newest slot may not have a sample yet.
-                now = next((value for value in reversed(values[-2:]) if value is not None), None)
+                now = next((value for value in reversed(values[-GAP_MAX:]) if value is not None), None)
                 title = str(chart["title"])
                 found.append(
                     Row(

@@ -49,9 +49,11 @@ def past_hour() -> Hour:
     return hour
 
 
-def hour_data() -> dict[str, Any]:
-    """Return the data of the page `/ui/hour` after `past_hour`."""
+def hour_data(*, long_name: bool = True) -> dict[str, Any]:
+    """Return the data of `/ui/hour` after `past_hour`, with or without the group whose name is long."""
     hour = past_hour()
+    if not long_name:
+        hour.follow(hour.groups[:-1])
     return {
         "charts": [hour.chart(chart, _NOW_S, NOW_MS) for chart in CHARTS],
         "groups": [hour.lag(group, _NOW_S, NOW_MS) for group in hour.groups],
