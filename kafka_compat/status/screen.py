@@ -164,7 +164,7 @@ def _hour(charts: Sequence[Mapping[str, Any]], width: int) -> Section:
         for each in lines
     ]
     return Section(
-        _heading("LAST HOUR", ""),
+        Text("LAST HOUR", _TITLE),
         columns,
         cells,
         lambda shown: f"and {counted(len(cells) - shown, 'line')} more",
