@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.broker import Broker
 from kafka_compat.config.logger_levels import level_name
-from kafka_compat.long_work import Steps
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
 from kafka_compat.metrics.group_lag import RecordTimes
@@ -74,17 +74,18 @@ def record_counts(cluster: ClusterView) -> Steps[Counts]:
     looked_at = 0
     for topic in list(cluster.metadata.topics.values()):
         led = end = 0
-        for known in topic.partitions:
-            partition = cluster.led(topic.name, known)
-            if partition is not None:
-                led += 1
-                end += partition.log.log_end_offset
-        looked_at += len(topic.partitions)
+        for some in batched(topic.partitions, _PARTITIONS_AT_ONCE):
+            for known in some:
+                partition = cluster.led(topic.name, known)
+                if partition is not None:
+                    led += 1
+                    end += partition.log.log_end_offset
+            looked_at += len(some)
+            if looked_at >= _PARTITIONS_AT_ONCE:
+                looked_at = 0
+                yield None
         if led:
             found[topic.name] = led, end
-        if looked_at >= _PARTITIONS_AT_ONCE:
-            looked_at = 0
-            yield None
     return found
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafka_compat.lag import longest, records_behind
+from kafka_compat.lag import records_behind
 from kafka_compat.long_work import Steps, batched
 from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
 from kafka_compat.metrics.group_lag import FreshTimes, GroupLags, GroupPartition, RemoteLag, remote_lags
@@ -153,12 +153,12 @@ def _groups(view: ClusterView, followed: Sequence[str]) -> Steps[list[str]]:
     lags: dict[str, float] = {}
     for group in found:
         lags[group] = 0.0
-        for some_places in batched(_committed(view, group).items(), _PLACES_AT_ONCE):
-            for (topic, number), offset in some_places:
+        for some_places in batched(_committed(view, group), _PLACES_AT_ONCE):
+            for (topic, number), position in some_places:
                 known = view.metadata.partition(topic, number)
                 led = None if known is None else view.led(topic, known)
                 end = None if led is None else led.known_high_watermark
-                lags[group] += max(records_behind(offset, end) or 0, 0)
+                lags[group] += max(records_behind(position.value.offset, end) or 0, 0)
             yield None
         if len(lags) > 2 * GROUPS_MAX:
             # Sorting the lags of all groups at once would take too long.
@@ -166,23 +166,28 @@ def _groups(view: ClusterView, followed: Sequence[str]) -> Steps[list[str]]:
     return chosen(lags, followed)
 
 
-def _committed(view: ClusterView, group: str) -> dict[TopicPartition, int]:
-    """Return the committed offsets of a group that this process coordinates."""
+def _committed(view: ClusterView, group: str) -> list[tuple[TopicPartition, Any]]:
+    """Return the committed offsets of a group that this process coordinates, with their partitions."""
     for coordinator in view.coordinators():
         progress = coordinator.progress(group)
         if progress is not None:
-            return {place: position.value.offset for place, position in progress.committed.items()}
-    return {}
+            # A copy, because commits change the dictionary while the steps of this module pause.
+            return list(progress.committed.items())
+    return []
 
 
 def _lag_ms(view: ClusterView, group: str, remote: Mapping[GroupPartition, RemoteLag]) -> Steps[int | None]:
     """Return the largest lag of a group in ms, or None if it is unknown."""
     lags = GroupLags(view, FreshTimes(), remote)
-    found: list[int | None] = []
-    for (topic, number), offset in _committed(view, group).items():
+    most_ms: int | None = None
+    for (topic, number), position in _committed(view, group):
         known = view.metadata.partition(topic, number)
         if known is None:
             return None
-        found.append((yield from lags.at(group, topic, known, offset)).ms)
+        lag_ms = (yield from lags.at(group, topic, known, position.value.offset)).ms
+        if lag_ms is None:
+            # As in kafka_compat/lag.py, the longest lag is unknown if any lag is unknown.
+            return None
+        most_ms = lag_ms if most_ms is None else max(most_ms, lag_ms)
         yield None
-    return longest(found)
+    return most_ms
