@@ -181,7 +181,14 @@ class HttpServices:
         if self._principal is not None:
             from kafka_compat.page.site import Site
 
-            site = Site(brokers, listener, self._principal, self._registry, may_write=self._page_may_write)
+            site = Site(
+                brokers,
+                listener,
+                self._principal,
+                self._registry,
+                scraper.loop,
+                may_write=self._page_may_write,
+            )
             routes += site.routes()
             self._tasks.append(asyncio.ensure_future(site.watch()))
         else:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kafka_compat.http_client import Place
     from kafka_compat.status.observer import Observer
     from kafka_compat.status.screen import View
 
@@ -23,6 +24,7 @@ EXIT_USAGE: Final = 2
 _INTERRUPTED: Final = 130
 _EVERY_S: Final = 2.0
 _TIMEOUT_S: Final = 5.0
+_CHARTS: Final = "/ui/hour.json"
 _BOOTSTRAP: Final = "127.0.0.1:9092"
 
 
@@ -48,6 +50,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--rows", type=_count, metavar="N", help="rows per table (default: as many as fit; 10 if piped)"
     )
+    help = "web console of a broker, such as http://127.0.0.1:9308: show its charts of the last hour"
+    parser.add_argument("--page", metavar="URL", help=help)
+    parser.add_argument("--token", metavar="TEXT", help="the broker's kafka.compat.http.token, if set")
     parser.add_argument(
         "--timeout",
         type=_positive,
@@ -63,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         observer = _observer(args)
+        args.charts = _charts_page(args)
     except WrongSettings as error:
         print(f"kafka-compat: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -97,6 +103,40 @@ def _observer(args: argparse.Namespace) -> Observer:
     return Observer(Cluster(bootstrap, settings, client_id="kafka-compat-status"))
 
 
+def _charts_page(args: argparse.Namespace) -> Place | None:
+    """Return the address of the charts, or None without --page. Raises WrongSettings if it is invalid."""
+    if args.page is None:
+        return None
+    from kafka_compat.client.connection_settings import WrongSettings
+    from kafka_compat.http_client import place
+
+    try:
+        return place(args.page).below(_CHARTS)
+    except ValueError as error:
+        text = f"--page {args.page}: {error}; expected a URL such as http://127.0.0.1:9308"
+        raise WrongSettings(text) from None
+
+
+def _with_charts(view: View, args: argparse.Namespace) -> View:
+    """Return the view with the charts of the web console in --page."""
+    if args.charts is None:
+        return view
+    from kafka_compat.http_client import Unreachable, request
+    from kafka_compat.status.observed_hour import rows
+
+    headers = {} if args.token is None else {"Authorization": f"Bearer {args.token}"}
+    try:
+        response = request(args.charts, "GET", None, headers, args.timeout or _TIMEOUT_S)
+        if response.status != 200:
+            raise ValueError(f"HTTP {response.status}: {response.body[:200].decode(errors='replace')}")
+        told = json.loads(response.body)
+        charts = [*told["charts"], *told["groups"]]
+        rows(charts, 1)
+    except (Unreachable, ValueError, KeyError, TypeError) as error:
+        return view._replace(hour_unknown=f"charts of {args.page}: {error}")
+    return view._replace(hour=charts)
+
+
 def _shown(observer: Observer, args: argparse.Namespace) -> int:
     from kafka_compat.status.observer import Unreachable
     from kafka_compat.status.rules import problems
@@ -124,7 +164,7 @@ def _shown(observer: Observer, args: argparse.Namespace) -> int:
         from kafka_compat.status.screen import View, draw
 
         console = _console()
-        console.print(draw(View(snapshot, wrong), console, args.rows))
+        console.print(draw(_with_charts(View(snapshot, wrong), args), console, args.rows))
     return EXIT_WRONG if wrong else 0
 
 
@@ -163,7 +203,7 @@ def _on_screen(observer: Observer, args: argparse.Namespace) -> None:
 
     console = _console()
     if not console.is_terminal or console.is_dumb_terminal:
-        for view in _views(observer, args.watch):
+        for view in _charted_views(observer, args):
             console.print(draw(view, console, args.rows))
             console.print()
             sys.stdout.flush()
@@ -171,12 +211,26 @@ def _on_screen(observer: Observer, args: argparse.Namespace) -> None:
     last = Group()
     try:
         with Live(console=console, screen=True, auto_refresh=False) as live:
-            for view in _views(observer, args.watch):
+            for view in _charted_views(observer, args):
                 last = Group(draw(view, console, args.rows))
                 live.update(last, refresh=True)
     finally:
         # Print the last status on the restored screen.
         console.print(last)
+
+
+def _charted_views(observer: Observer, args: argparse.Namespace) -> Iterator[View]:
+    """Yield views with charts: those of the web console in --page, or those of the snapshots so far."""
+    from kafka_compat.status.observed_hour import ObservedHour
+
+    observed = ObservedHour()
+    for view in _views(observer, args.watch):
+        if args.charts is not None:
+            yield _with_charts(view, args)
+            continue
+        if view.snapshot is not None and view.stale is None:
+            observed.add(view.snapshot, view.rates)
+        yield view._replace(hour=observed.charts())
 
 
 def _views(observer: Observer, every_s: float) -> Iterator[View]:

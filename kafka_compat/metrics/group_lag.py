@@ -57,21 +57,23 @@ class _Asked(NamedTuple):
     committed: dict[GroupPartition, int]
 
 
-async def remote_lags(view: ClusterView) -> dict[GroupPartition, RemoteLag]:
-    """Return the lags reported by leaders in other processes, or {} for a standalone broker."""
+async def remote_lags(view: ClusterView, group: str | None = None) -> dict[GroupPartition, RemoteLag]:
+    """Return the lags of all groups or of one group, as reported by leaders in other processes, or {} for a
+    standalone broker.
+    """
     remote = view.remote_partitions()
     if remote is None:
         return {}
     found: dict[GroupPartition, RemoteLag] = {}
-    asked = await view.long_work.finish(_to_ask(view))
+    asked = await view.long_work.finish(_to_ask(view, group))
     await asyncio.gather(*(_ask(view, remote, leader, each, found) for leader, each in asked.items()))
     return found
 
 
-def _to_ask(view: ClusterView) -> Steps[dict[int, _Asked]]:
+def _to_ask(view: ClusterView, group: str | None) -> Steps[dict[int, _Asked]]:
     asked: dict[int, _Asked] = defaultdict(lambda: _Asked({}, {}))
     for coordinator in view.coordinators():
-        for group_id in coordinator.group_ids():
+        for group_id in coordinator.group_ids() if group is None else [group]:
             progress = coordinator.progress(group_id)
             for some in batched(list(progress.committed.items()) if progress is not None else []):
                 for (topic, number), position in some:
@@ -212,11 +214,25 @@ class RecordTimes:
         return record
 
 
+class FreshTimes:
+    """Timestamps of the first records at or after committed offsets, read each time. Use this to look at many
+    partitions rarely, because a cache of `RecordTimes` takes memory for each of them.
+    """
+
+    def first_uncommitted_ms(self, led: Partition, committed: int) -> Steps[int | None]:
+        """See RecordTimes.first_uncommitted_ms."""
+        offset, end_offset = max(committed, led.log.log_start_offset), led.high_watermark
+        if offset >= end_offset:
+            return None
+        record = yield from first_record_from(led.log, offset, end_offset)
+        return None if record is None else record.timestamp
+
+
 class GroupLags:
     """The lags of groups for one scrape or web console request."""
 
     def __init__(
-        self, view: ClusterView, times: RecordTimes, remote: Mapping[GroupPartition, RemoteLag]
+        self, view: ClusterView, times: RecordTimes | FreshTimes, remote: Mapping[GroupPartition, RemoteLag]
     ) -> None:
         """`remote` contains the lags reported by leaders in other processes."""
         self._view = view

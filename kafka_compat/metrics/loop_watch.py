@@ -33,6 +33,7 @@ class LoopWatch:
         """`counted` returns the counters for `rates`. `pace` is called each second with the elapsed time."""
         self.stalls = 0
         self.stalled_s = 0.0
+        self._longest_delay_s = 0.0
         self._counted = counted
         self._pace = pace
         self._seconds: deque[Second] = deque(maxlen=WINDOW_S + 1)
@@ -73,12 +74,18 @@ class LoopWatch:
             return [0.0] * len(counts)
         return [max(count - before, 0) / took_s for count, before in zip(counts, first.counts, strict=True)]
 
+    def take_longest_delay_s(self) -> float:
+        """Return the longest delay of the timer since the last call of this method."""
+        found, self._longest_delay_s = self._longest_delay_s, 0.0
+        return found
+
     def _second(self, now_s: float) -> Second:
         return Second(now_s, self.busy_s, self._counted())
 
     def _look(self) -> None:
         now_s = time.monotonic()
         late_s = now_s - self._due_s
+        self._longest_delay_s = max(self._longest_delay_s, late_s)
         if late_s > STALL_S:
             self.stalls += 1
             self.stalled_s += late_s

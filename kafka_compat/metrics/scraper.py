@@ -46,11 +46,12 @@ class Scraper:
         self._dialect = DIALECTS[brokers[0].config.str(SETTING) or ""]
         self._times = RecordTimes()
         self._scraping = asyncio.Lock()
-        self._watch = LoopWatch(
+        self.loop = LoopWatch(
             lambda: list(_connections(running_brokers(self._brokers)).values()), self._second
         )
+        """Idle time and stalls of the event loop."""
         self._sessions = ZooKeeperSessions(brokers)
-        self._watch.start()
+        self.loop.start()
         for broker in brokers:
             broker.subscribe(self._on_metadata)
 
@@ -60,7 +61,7 @@ class Scraper:
 
     def close(self) -> None:
         """Stop watching the event loop."""
-        self._watch.stop()
+        self.loop.stop()
 
     def _second(self, second_s: float) -> None:
         self._sessions.look()
@@ -107,7 +108,7 @@ class Scraper:
         """Return Kafka's MBeans, except those of individual partitions. `by_partition=False` limits the
         request metrics to Produce and Fetch, and omits the quota metrics of clients.
         """
-        beans, watch, brokers = Beans(self._dialect), self._watch, view.brokers
+        beans, watch, brokers = Beans(self._dialect), self.loop, view.brokers
         yield from request_beans.topics(brokers, beans)
         yield from request_beans.requests(brokers, beans, all_apis=by_partition)
         for each in brokers:

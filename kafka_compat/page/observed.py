@@ -1,4 +1,4 @@
-"""State that the web console keeps between requests: write rates, log lines, rejected clients, copies."""
+"""State that the web console keeps between requests: rates, charts, log lines, rejected clients, copies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.broker import Broker
 from kafka_compat.config.logger_levels import level_name
-from kafka_compat.long_work import Steps
+from kafka_compat.long_work import Steps, batched
 from kafka_compat.metadata.feed import MetadataDelta
 from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
 from kafka_compat.metrics.group_lag import RecordTimes
@@ -18,6 +18,7 @@ from kafka_compat.network.refusals import Refusals
 from kafka_compat.network.server import Server
 from kafka_compat.page.copies import Copies
 from kafka_compat.page.remote_leaders import RemoteLeaders
+from kafka_compat.status.hour import Hour
 
 if TYPE_CHECKING:
     from kafka_compat.decoding.registry import Registry
@@ -73,17 +74,18 @@ def record_counts(cluster: ClusterView) -> Steps[Counts]:
     looked_at = 0
     for topic in list(cluster.metadata.topics.values()):
         led = end = 0
-        for known in topic.partitions:
-            partition = cluster.led(topic.name, known)
-            if partition is not None:
-                led += 1
-                end += partition.log.log_end_offset
-        looked_at += len(topic.partitions)
+        for some in batched(topic.partitions, _PARTITIONS_AT_ONCE):
+            for known in some:
+                partition = cluster.led(topic.name, known)
+                if partition is not None:
+                    led += 1
+                    end += partition.log.log_end_offset
+            looked_at += len(some)
+            if looked_at >= _PARTITIONS_AT_ONCE:
+                looked_at = 0
+                yield None
         if led:
             found[topic.name] = led, end
-        if looked_at >= _PARTITIONS_AT_ONCE:
-            looked_at = 0
-            yield None
     return found
 
 
@@ -150,6 +152,8 @@ class Observed:
         """Sizes and offsets of partitions that other processes lead."""
         self.copies = Copies()
         self.rates = Rates()
+        self.hour = Hour()
+        """The figures of the last hour, which `Sampler` adds."""
         self.times = RecordTimes()
         """Timestamps of the first records at or after groups' committed offsets."""
         self.refusals = Refusals(brokers[0].services.clock.now_ms)
@@ -173,12 +177,17 @@ class Observed:
     async def watch(self) -> None:
         """Sample the brokers every EVERY_S seconds until canceled."""
         loop = asyncio.get_running_loop()
+        number = 0
         logging.root.addHandler(self.log)
         try:
             while True:
                 # Set `refusals` each time, because a restarted broker has a new server.
                 for _, server in self.servers():
                     server.refusals = self.refusals
+                if number % _SAMPLES == 0:
+                    # Views add entries, so discard those that no view has used for a while.
+                    self.times.begin()
+                number += 1
                 try:
                     cluster = ClusterView(self._brokers)
                     counts = await cluster.long_work.finish(record_counts(cluster))

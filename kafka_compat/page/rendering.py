@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_compat.decoding.plain import visible
 from kafka_compat.long_work import Steps, batched
+from kafka_compat.page.chart import drawn
 from kafka_compat.page.visit import ROOT, link
 from kafka_compat.status import units
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 NOTHING: Final = "–"
 """Placeholder for unknown values."""
-_STEPS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def number(value: int | None) -> str:
@@ -41,19 +41,17 @@ def rate(per_second: float | None) -> str:
 
 def duration(seconds: float | None) -> str:
     """Format a duration with at most two units: `0.4 s`, `3 min 20 s`, `2 d 4 h`."""
-    if seconds is None:
-        return NOTHING
-    if seconds < 10:
-        return f"{seconds:.1f} s" if seconds else "0 s"
-    rest = round(seconds)
-    parts: list[str] = []
-    for step, unit in _STEPS:
-        count, rest = divmod(rest, step)
-        if count or parts:
-            parts.append(f"{count} {unit}" if count else "")
-        if len(parts) == 2:
-            break
-    return " ".join(filter(None, parts))
+    return NOTHING if seconds is None else units.duration(seconds)
+
+
+def figure(value: float | None, unit: str) -> str:
+    """Format a value in one of the units of charts (`units.figure`)."""
+    return NOTHING if value is None else units.figure(unit, value)
+
+
+def clock(time_ms: int) -> str:
+    """Format the time of day: `10:53`."""
+    return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%H:%M}"
 
 
 def moment(time_ms: int | None) -> str:
@@ -95,6 +93,9 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "size": size,
     "rate": rate,
     "duration": duration,
+    "figure": figure,
+    "drawn": drawn,
+    "clock": clock,
     "moment": moment,
     "instant": instant,
     "percent": percent,
@@ -125,6 +126,7 @@ class Entry(NamedTuple):
 
 MENU: Final = (
     Entry("/overview", "Overview"),
+    Entry("/hour", "Last hour"),
     Entry("/topics", "Topics"),
     Entry("/groups", "Groups"),
     Entry("/transactions", "Transactions"),
@@ -139,6 +141,7 @@ _TABS: Final = {
     "topic": (
         Entry("/topic", "Partitions"),
         Entry("/messages", "Messages"),
+        Entry("/latest", "Latest per key"),
         Entry("/topic-settings", "Settings"),
         Entry("/produce", "Produce", writes=True),
         Entry("/copy", "Copy", writes=True),

@@ -25,9 +25,11 @@ from kafka_compat.http.routes import (
 )
 from kafka_compat.lazy import Lazy
 from kafka_compat.metrics.cluster_view import ClusterView, NoBrokerRuns
+from kafka_compat.metrics.loop_watch import LoopWatch
 from kafka_compat.network.strangers import Strangers
 from kafka_compat.page.observed import Observed
 from kafka_compat.page.rendering import POLICY, STYLE, Templates
+from kafka_compat.page.sampler import Sampler
 from kafka_compat.page.views import ACTIONS, DOWNLOADS, VIEWS
 from kafka_compat.page.visit import ROOT, Action, Done, Download, Rights, View, Visit
 from kafka_compat.security.principal import Principal
@@ -66,7 +68,9 @@ class Forms:
 
 
 class Site:
-    """The web console of this process's brokers. If `may_write` is false, actions are rejected."""
+    """The web console of this process's brokers. `loop` watches their event loop. If `may_write` is false,
+    actions are rejected.
+    """
 
     def __init__(
         self,
@@ -74,6 +78,7 @@ class Site:
         listener: HttpListener,
         principal: Principal,
         registry: Registry | None,
+        loop: LoopWatch,
         *,
         may_write: bool,
     ) -> None:
@@ -83,6 +88,7 @@ class Site:
         self._may_write = may_write
         self._forms = Forms()
         self._observed = Observed(brokers, registry)
+        self._sampler = Sampler(brokers, loop, self._observed.hour)
         self._strangers = Strangers()
         self._templates: Lazy[asyncio.Future[Templates]] = Lazy(
             lambda: asyncio.ensure_future(asyncio.to_thread(Templates))
@@ -125,7 +131,7 @@ class Site:
     async def watch(self) -> None:
         """Compile the templates, and sample the brokers periodically, until canceled."""
         self._templates.get()
-        await self._observed.watch()
+        await asyncio.gather(self._observed.watch(), self._sampler.watch())
 
     def _route(self, method: str, path: str, handle: Any, query: Mapping[str, str] | None = None) -> Route:
         return Route(method, path, handle, "", query=query or {}, for_browsers=True, login=_LOGIN)

@@ -133,7 +133,8 @@ class Counts:
         """The number of ISR proposals that the controller rejected."""
         self.expired_fetches = {"consumer": 0, "follower": 0}
         """The number of fetches that waited until max_wait_ms expired, by type of client."""
-        self._deleted = TopicCounts()
+        self.deleted = TopicCounts()
+        """Sums of the counters of all deleted topics."""
 
     def topic(self, name: str) -> TopicCounts:
         """Return the counters of a topic. They are created on first use."""
@@ -151,12 +152,12 @@ class Counts:
         """Remove the counters of a topic. Its counts remain in the total."""
         deleted = self.topics.pop(name, None)
         if deleted is not None:
-            self._deleted.add(deleted)
+            self.deleted.add(deleted)
 
     def total(self) -> TopicCounts:
         """Return the sum over all topics, including deleted topics."""
         total = TopicCounts()
-        total.add(self._deleted)
+        total.add(self.deleted)
         for of_topic in self.topics.values():
             total.add(of_topic)
         return total

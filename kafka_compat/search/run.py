@@ -1,7 +1,7 @@
 """Execute one request of a search, from its query to its results."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -36,9 +36,16 @@ class Outcome(NamedTuple):
 
 
 async def run_query(
-    query: Query, source: Source, known: Iterable[int], long_work: LongWork, bounds: Bounds | None = None
+    query: Query,
+    source: Source,
+    known: Iterable[int],
+    long_work: LongWork,
+    bounds: Bounds | None = None,
+    accepts: Callable[[Found], bool] | None = None,
 ) -> Outcome:
-    """Search a topic with the partitions `known`. Raises BadQuery if the query does not fit the topic."""
+    """Search a topic with the partitions `known`. `accepts` is a filter (see Search). Raises BadQuery if the
+    query does not fit the topic.
+    """
     partitions = chosen(query, known)
     left, problems = await _left(query, source, partitions)
     search = Search(
@@ -49,6 +56,7 @@ async def run_query(
         total=None if query.cursor is None else query.cursor.total,
         bounds=bounds,
         kept_bytes=max(KEPT_BYTES_MIN, min(KEPT_BYTES_MAX, _ALL_KEPT_BYTES // query.limit)),
+        accepts=accepts,
     )
     await carry_out(search, source, long_work)
     cursor = search.cursor

@@ -37,6 +37,8 @@ class Found(NamedTuple):
     key_bytes: int
     value_bytes: int
     batch: BatchHeader
+    key_hash: int
+    """Hash of the whole key, to compare the keys of records in this process."""
 
 
 class Wanted(NamedTuple):
@@ -226,4 +228,5 @@ def _kept(wanted: Wanted, header: BatchHeader, record: Record) -> Found:
         -1 if key is None else len(key),
         -1 if value is None else len(value),
         header,
+        hash(key),
     )

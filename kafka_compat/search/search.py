@@ -9,11 +9,13 @@ Rules
    record when no edge is behind its time.
 2. To search backwards, read forwards through a window of offsets before the offsets already read. The window
    grows while batches are small, and shrinks if it does not fit into one read.
-3. The next request never reads a window again, unless `limit` was reached in the middle of it.
+3. With a filter, records that it rejects are not returned. Reads then collect more records than the limit,
+   because most of them may be rejected.
+4. The next request never reads a window again, unless `limit` was reached in the middle of it.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from kafka_compat.search.cursor import Cursor
@@ -26,6 +28,8 @@ READ_BYTES_MAX: Final = 256 * 1024
 _SPAN_MAX: Final = 1_000_000
 """Maximum number of offsets in one window."""
 _SPAN_MIN: Final = 64
+_FILTERED_AT_ONCE: Final = 2_000
+"""Maximum number of records that one read collects for a filter."""
 
 
 class Bounds(NamedTuple):
@@ -84,9 +88,11 @@ class Search:
         total: int | None = None,
         bounds: Bounds | None = None,
         kept_bytes: int,
+        accepts: Callable[[Found], bool] | None = None,
     ) -> None:
         """Search the offsets [first, end) of each partition for at most `limit` records. `total` is the
         number of offsets at the start of the search. Keys and values are truncated to `kept_bytes`.
+        `accepts` is the filter: it is called once for each matching record, in order.
         """
         self._streams = [_Stream(partition, *span) for partition, span in sorted(left.items())]
         self._match = match
@@ -95,6 +101,7 @@ class Search:
         self._total = sum(max(end - first, 0) for first, end in left.values()) if total is None else total
         self._bounds = bounds or Bounds()
         self._kept_bytes = kept_bytes
+        self._accepts = accepts
         self._has_moved = False
         self.found: list[Found] = []
         self.problems: list[Problem] = []
@@ -139,10 +146,13 @@ class Search:
                 for each in self._streams
             ):
                 return
-            self.found.append(stream.seen.popleft())
+            record = stream.seen.popleft()
+            if self._accepts is None or self._accepts(record):
+                self.found.append(record)
 
     def _read(self, stream: _Stream) -> Read:
-        newest, limit = self._newest, self._limit - len(self.found)
+        newest = self._newest
+        limit = self._limit - len(self.found) if self._accepts is None else _FILTERED_AT_ONCE
         offset = stream.first
         if newest:
             if stream.window is not None:

@@ -1,14 +1,17 @@
 """Draw a snapshot on one screen: problems first, then the worst rows of each table."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kafka_compat.status.observed_hour import WIDTH_MAX
+from kafka_compat.status.observed_hour import rows as chart_rows
+from kafka_compat.status.room import shares
 from kafka_compat.status.rules import USABLE_MIN, Problem
 from kafka_compat.status.snapshot import (
     Broker,
@@ -36,6 +39,10 @@ _LINES_PER_PROBLEM: Final = 6
 _PROBLEMS_MIN: Final = 3
 
 _GOOD, _BAD, _ODD, _FAINT, _TITLE = "green", "bold red", "yellow", "dim", "bold"
+_CHART: Final = "cyan"
+_BLOCKS_MIN: Final = 17
+_BESIDES_BLOCKS: Final = 50
+"""Number of characters for the other columns of the charts."""
 _CALM: Final = ("Stable", "Empty")
 
 
@@ -65,6 +72,10 @@ class View(NamedTuple):
     rates: Rates | None = None
     stale: str | None = None
     every_s: float | None = None
+    hour: Sequence[Mapping[str, Any]] = ()
+    """The charts of the last hour (see observed_hour)."""
+    hour_unknown: str | None = None
+    """The reason why the charts are unknown."""
 
 
 def draw(view: View, console: Console, rows: int | None = None) -> RenderableType:
@@ -82,7 +93,10 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
     named = most if height is None else max(_PROBLEMS_MIN, height // _LINES_PER_PROBLEM)
     parts += [Text(), *_verdict(view.problems, named)]
     parts += [Text(f"unknown: {plain(each)}", _FAINT) for each in snapshot.missing]
+    if view.hour_unknown is not None:
+        parts.append(Text(f"unknown: {plain(view.hour_unknown)}", _FAINT))
     sections = [
+        *([_hour(view.hour, console.width)] if view.hour else []),
         _brokers(snapshot),
         *([_quorum(snapshot.quorum)] if snapshot.quorum is not None else []),
         _topics(snapshot, view.rates),
@@ -98,28 +112,6 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
     for section, number in zip(sections, shown, strict=True):
         parts += [Text(), *_section(section, number, console.width)]
     return Group(*parts)
-
-
-def shares(needs: Sequence[int], room: int) -> list[int]:
-    """Return the number of rows for each table if `room` lines are available. Tables get rows in turn, as
-    long as the rows, the column titles and the lines that count hidden rows fit.
-    """
-    found = [0] * len(needs)
-    grows = True
-    while grows:
-        grows = False
-        for index, need in enumerate(needs):
-            if found[index] < need:
-                found[index] += 1
-                if sum(map(_lines, found, needs)) <= room:
-                    grows = True
-                else:
-                    found[index] -= 1
-    return found
-
-
-def _lines(rows: int, need: int) -> int:
-    return 1 + rows + (rows < need) if rows else 0
 
 
 def plain(text: str) -> str:
@@ -157,6 +149,26 @@ def _time(time_ms: int) -> str:
 
 
 # --- tables
+
+
+def _hour(charts: Sequence[Mapping[str, Any]], width: int) -> Section:
+    lines = chart_rows(charts, max(_BLOCKS_MIN, min(WIDTH_MAX, width - _BESIDES_BLOCKS)))
+    columns = (
+        Column("", is_flexible=True),
+        Column("an hour ago … now"),
+        Column("now", is_number=True),
+        Column("at most", is_number=True),
+    )
+    cells = [
+        [Text(plain(each.title)), Text(each.blocks, _CHART), Text(each.now), Text(each.most)]
+        for each in lines
+    ]
+    return Section(
+        Text("LAST HOUR", _TITLE),
+        columns,
+        cells,
+        lambda shown: f"and {counted(len(cells) - shown, 'line')} more",
+    )
 
 
 def _brokers(snapshot: Snapshot) -> Section:

@@ -11,12 +11,18 @@ import json
 import random
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from kafka_compat.page.rendering import Templates
 from kafka_compat.testing import KafkaCluster
 from tests.page.browser import PHONE, Watched, chromium
+from tests.page.rendered import hour_data, rendered, served
 from tests.page.site import PAGE, Site
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 _DESK = (1120, 760)
@@ -84,6 +90,16 @@ def _sell(producer: Producer, chance: random.Random, closed: threading.Event) ->
     producer.flush(30)
 
 
+def _picture_of_an_hour(browser: Browser) -> None:
+    """Take the screenshot of the charts, which would take an hour with these brokers."""
+    templates = Templates()
+    pages = {"hour": rendered(templates, "hour", hour_data(long_name=False))}
+    with served(pages, templates.style) as url:
+        tab = Watched(browser, url, size=_DESK)
+        tab.go("hour")
+        tab.page.screenshot(path=PICTURES / "page-hour.png")
+
+
 def main() -> None:
     """Take the screenshots."""
     chance = random.Random(7)
@@ -116,6 +132,7 @@ def main() -> None:
         phone = Watched(browser, url, scheme="dark", size=PHONE)
         phone.go("groups?sort=-lag")
         phone.page.screenshot(path=PICTURES / "page-phone.png")
+        _picture_of_an_hour(browser)
         closed.set()
         selling.join()
         for member in members:

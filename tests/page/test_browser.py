@@ -29,6 +29,8 @@ HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 LONG = "x" * 240
 VIEWS = [
     "overview",
+    "hour",
+    "chart?chart=bytes",
     "topics",
     "topics?sort=-size&q=o",
     "topic?name=orders",

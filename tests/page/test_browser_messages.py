@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 pytestmark = needs_chromium
 
+T0_MS = 1_700_000_000_000
+"""2023-11-14, 22:13:20 UTC."""
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 VIEWS = [
     "messages?name=orders",
@@ -28,6 +30,8 @@ VIEWS = [
     "messages?name=empty",
     "message?name=orders&partition=0&offset=1",
     "message?name=orders&partition=0&offset=2&show_value=schema",
+    "latest?name=orders",
+    "latest?name=orders&limit=1&show_value=hex",
     "produce?name=orders",
     "copy?name=orders",
     "offsets?name=billing",
@@ -156,6 +160,29 @@ def test_a_topic_is_copied_from_the_form(browser: Browser, broker: KafkaBroker) 
     page.wait_for_url("**/ui/topic?name=copied")
     assert len(Asked(broker.control.url).all_messages(name="copied")) == 23
     assert committed(broker, "billing", "copied") == committed(broker, "billing", "orders")
+    tab.close()
+
+
+def test_committed_offsets_are_reset_to_a_time_from_the_form(browser: Browser, broker: KafkaBroker) -> None:
+    tab = Watched(browser, broker.control.url)
+    page = tab.page
+    broker.create_topic("timed")
+    client = producer(broker)
+    for number in range(10):
+        client.produce("timed", b"v", timestamp=T0_MS + 60_000 * number)
+    assert client.flush(20) == 0
+    commit_position(broker, "rewound", "timed", 10)
+    tab.go("offsets?name=rewound")
+    page.get_by_label("To", exact=True).select_option("time")
+    page.get_by_label("Offset, time or number").fill("2023-11-14T22:16:00Z")
+    page.get_by_role("button", name="Preview").click()
+    cells = page.get_by_role("row").nth(1).get_by_role("cell").all_inner_texts()
+    assert cells[:6] == ["0", "10", "10", "0", "3", "7"]
+    assert committed(broker, "rewound", "timed") == 10
+    page.get_by_role("button", name="Change offsets (1)").click()
+    page.wait_for_url("**/ui/offsets?name=rewound&moved=1")
+    assert committed(broker, "rewound", "timed") == 3
+    assert (tab.elsewhere, tab.complaints) == ([], [])
     tab.close()
 
 

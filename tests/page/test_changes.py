@@ -25,6 +25,7 @@ from tests.control.clients import Serving, produce, producer
 from tests.control.contents import commit_position, committed, fill, held
 from tests.page.browsing import WRITING, Asked
 from tests.support.process import wait_until
+from tests.support.servers import run_kafka_compat
 
 T0_MS = 1_700_000_000_000
 
@@ -304,11 +305,15 @@ def test_offsets_of_a_group_with_members_cannot_be_changed(
     )
     client.commit(offsets=[TopicPartition(name, 0, 0)], asynchronous=False)
     plan = page.act("offsets-plan", name=name, to="latest")
-    assert plan["members"] == 1
+    reason = f"Offsets can only be reset while the group '{name}' is inactive; its state is Stable."
+    assert (plan["members"], plan["problem"]) == (1, reason)
     status, told = page.try_act("offsets", name=name, offsets=plan["offsets"])
-    assert status == 409 and "the group has active members" in told["detail"]
-    html = page.html("offsets", name=name)
-    assert "members: 1." in html
+    assert (status, told["detail"]) == (409, reason)
+    shown = page.get("offsets", name=name).shown
+    assert f"{reason} Stop its members first (now 1)" in shown
+    tool = ("consumer-groups", "--bootstrap-server", broker.bootstrap_servers, "--group", name)
+    reset = run_kafka_compat(*tool, "--reset-offsets", "--all-topics", "--to-latest", "--execute")
+    assert reason in reset.stdout
     client.close()
     page.act("offsets", name=name, offsets=plan["offsets"])
 

@@ -324,3 +324,39 @@ def test_a_topic_with_very_many_partitions_requires_a_choice_of_partitions(
     status, told = page.try_data("messages", name=topic)
     assert status == 400 and "select some, such as partitions=0-255" in told["detail"]
     assert len(page.all_messages(name=topic, partitions="44-299", limit=100)) == 256
+
+
+def test_the_latest_value_of_each_key_is_shown(broker: KafkaBroker, page: Asked, topic: str) -> None:
+    broker.create_topic(topic, 3, config={"cleanup.policy": "compact"})
+    client = producer(broker)
+    for number in range(90):
+        client.produce(topic, f"value {number}", f"key-{number % 30:02}", timestamp=T0_MS + number)
+    client.produce(topic, None, "key-07", timestamp=T0_MS + 1000)
+    assert client.flush(20) == 0
+    found: list[dict[str, dict[str, str]]] = []
+    skip = 0
+    while skip is not None:
+        told = page.data("latest", name=topic, limit=8, skip=skip)
+        assert told["is_compacted"] and told["problems"] == [] and told["skip"] == skip
+        found += told["records"]
+        skip = told["next_skip"]
+    assert told["is_complete"]
+    values = {each["key"]["text"]: each["value"]["text"] for each in found}
+    assert values == {f"key-{n:02}": f"value {60 + n}" for n in range(30)} | {"key-07": None}
+    assert keys(found)[0] == "key-07" and len(found) == 30
+    (one,) = page.data("latest", name=topic, key="key-12", key_how="is")["records"]
+    assert one["value"]["text"] == "value 72"
+    shown = page.get("latest", name=topic, limit=8).shown
+    assert "null: deleted" in shown and "More keys" in shown and "not compacted" not in shown
+    assert page.try_data("latest", name=topic, skip="x")[0] == 400
+
+
+def test_a_topic_that_is_not_compacted_is_labelled(broker: KafkaBroker, page: Asked, topic: str) -> None:
+    broker.create_topic(topic)
+    client = producer(broker)
+    client.produce(topic, b"without a key")
+    assert client.flush(20) == 0
+    told = page.data("latest", name=topic)
+    assert (told["records"], told["is_compacted"], told["is_complete"]) == ([], False, True)
+    shown = page.get("latest", name=topic).shown
+    assert "The topic is not compacted" in shown and "No keys." in shown

@@ -44,6 +44,7 @@ def test_a_long_table_is_rendered_in_steps() -> None:
         "name": "readers",
         "moved": 0,
         "members": 0,
+        "problem": None,
         "partitions": [{**partition, "partition": each} for each in range(rows)],
     }
     context = {

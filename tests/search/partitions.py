@@ -105,6 +105,17 @@ class FakePartition:
         return next(each.base_offset for each in headers if each.is_control and each.base_offset > offset)
 
 
+def serve(search: Search, partitions: Sequence[FakePartition], max_bytes: int) -> None:
+    """Serve the reads of a search until it is done."""
+    by_number = {each.number: each for each in partitions}
+    while (read := search.next()) is not None:
+        content = by_number[read.wanted.partition].read(read, max_bytes)
+        if content is None:
+            search.nothing(read)
+        else:
+            search.feed(read, content)
+
+
 def pages(
     partitions: Sequence[FakePartition],
     match: Match,
@@ -117,19 +128,13 @@ def pages(
     """Return the (partition, offset) pairs found by each request, until the search is complete."""
     left = {each.number: (each.start, each.end) for each in partitions}
     total = sum(end - first for first, end in left.values())
-    by_number = {each.number: each for each in partitions}
     found: list[list[tuple[int, int]]] = []
     done = -1.0
     while left:
         search = Search(
             left, match, newest=newest, limit=limit, total=total, bounds=bounds, kept_bytes=1 << 20
         )
-        while (read := search.next()) is not None:
-            content = by_number[read.wanted.partition].read(read, max_bytes)
-            if content is None:
-                search.nothing(read)
-            else:
-                search.feed(read, content)
+        serve(search, partitions, max_bytes)
         assert len(search.found) <= limit and not search.problems
         found.append([(each.partition, each.offset) for each in search.found])
         cursor = search.cursor

@@ -293,6 +293,7 @@ def test_watch_redraws_in_place_and_keeps_the_last_state_on_exit(broker: KafkaCo
     during, _, after = printed.partition("\x1b[?1049l")
     assert during.count("healthy") > 2 and "\x1b[H" in during
     assert after.count("healthy") == 1
+    assert "LAST HOUR" in after and re.search(r"Records written[^\r\n]*▁[^\r\n]* 0/s", after)
     assert "Traceback" not in printed
 
 

@@ -8,8 +8,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from kafka_compat.status.room import shares
 from kafka_compat.status.rules import problems
-from kafka_compat.status.screen import View, draw, shares
+from kafka_compat.status.screen import View, draw
 from kafka_compat.status.snapshot import Broker, Rates, Snapshot
 from kafka_compat.status.units import counted, rate, size
 from tests.status.found import GIB, away, group, log_dir, partition, snapshot, topic, up

@@ -7,6 +7,8 @@ from kafka_compat.page.views import (
     brokers,
     copy,
     groups,
+    hour,
+    latest,
     messages,
     offsets,
     overview,
@@ -27,6 +29,8 @@ _MOVED: Final = {"moved": "integer: number of changed offsets"}
 
 VIEWS: Final = (
     View("/overview", overview.see, "Overview", "health, problems and key figures"),
+    View("/hour", hour.see, "Last hour", "charts of the last hour"),
+    View("/chart", hour.see_one, "Chart", "one chart of the last hour", "/hour", hour.QUERY),
     View("/topics", topics.see, "Topics", "all topics", query=QUERY),
     View("/topic", topics.see_one, "Topic", "one topic", "/topics", _LISTED),
     View("/topic-settings", topics.see_settings, "Settings of a topic", _SETTINGS, "/topics", _NAME),
@@ -55,6 +59,7 @@ VIEWS: Final = (
         {**_NAME, **PARAMETERS},
     ),
     View("/message", messages.see_one, "Message", "one complete message", "/topics", messages.QUERY),
+    View("/latest", latest.see, "Latest per key", "latest value per key of a topic", "/topics", latest.QUERY),
     View("/produce", produce.see, "Produce", "fields of a record to produce", "/topics", _NAME),
     View("/copy", copy.see, "Copy", "copies of topics", "/topics", _NAME),
     View("/offsets", offsets.see, "Offsets", "committed offsets of a group", "/groups", {**_NAME, **_MOVED}),

@@ -18,6 +18,7 @@ from kafka_compat.page.described_groups import (
 )
 from kafka_compat.page.listing import Row, listed
 from kafka_compat.page.remote_leaders import RemoteReport
+from kafka_compat.page.views.hour import group_chart
 from kafka_compat.page.views.topics import extent
 from kafka_compat.page.visit import Data, Visit
 from kafka_compat.protocol.api_keys import ApiKey
@@ -267,9 +268,28 @@ async def see_one(visit: Visit) -> Data:
         "members": [_member(visit, member) for member in described.members],
         "lag": total_records(row["lag"] for row in committed),
         "lag_seconds": longest(row["lag_seconds"] for row in committed),
+        "topics": _by_topic(committed),
+        "chart": group_chart(visit, group.name),
         "list": listed(rows, visit.query, _PARTITION_COLUMNS, "partition"),
         "missing": remote.missing,
     }
+
+
+def _by_topic(committed: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return the lag for each topic. Topics with the most lag come first, those with unknown lag last."""
+    by_topic: dict[str, list[Row]] = {}
+    for row in committed:
+        by_topic.setdefault(row["topic"], []).append(row)
+    found = [
+        {
+            "topic": topic,
+            "partitions": len(rows),
+            "lag": total_records(row["lag"] for row in rows),
+            "lag_seconds": longest(row["lag_seconds"] for row in rows),
+        }
+        for topic, rows in by_topic.items()
+    ]
+    return sorted(found, key=lambda one: (one["lag"] is None, -(one["lag"] or 0), one["topic"]))
 
 
 def _member(visit: Visit, member: MemberSeen) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from kafka_compat.client.groups import DEAD, Committed, commit_topics
+from kafka_compat.client.groups import DEAD, EMPTY, Committed, commit_topics
 from kafka_compat.client.partitions import TopicPartition, by_topic, each_partition
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, known_code
 from kafka_compat.http.routes import CONFLICT, NOT_FOUND, UNAVAILABLE, BadCall
@@ -184,6 +184,7 @@ async def _data(visit: Visit, group_id: str, positions: "Positions", steps: Iter
         "name": group_id,
         "state": positions.state,
         "members": positions.members,
+        "problem": _active(group_id, positions.state),
         "partitions": await visit.finish(gathered(partitions)),
     }
 
@@ -235,11 +236,23 @@ async def commit(visit: Visit, group_id: str, offsets: Mapping[TopicPartition, i
         visit.rights.require(Operation.READ, ResourceType.TOPIC, topic)
     topics = commit_topics({place: Committed(offset) for place, offset in offsets.items()})
     coordinator = await coordinator_of(visit, group_id)
+    group = await describe_group(visit, coordinator, group_id)
+    _check(group.error_code, f"group {group_id}")
+    problem = _active(group_id, group.state)
+    if problem is not None:
+        raise BadCall(problem, CONFLICT)
     answer = await visit.ask(
         ApiKey.OFFSET_COMMIT, _COMMIT_VERSION, coordinator, group_id=group_id, topics=topics
     )
     for (topic, partition), each in each_partition(answer.topics):
         _check(each.error_code, f"the offset of {topic}-{partition}")
+
+
+def _active(group_id: str, state: str) -> str | None:
+    """Return why offsets cannot be changed, as kafka-consumer-groups reports it, or None if they can be."""
+    if state in (EMPTY, DEAD):
+        return None
+    return f"Offsets can only be reset while the group '{group_id}' is inactive; its state is {state}."
 
 
 async def coordinator_of(visit: Visit, group_id: str) -> int:
@@ -255,7 +268,7 @@ def _check(number: int, what: str) -> None:
         return
     if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
         raise BadCall(
-            "the group has active members, which commit offsets: stop them before you change its offsets",
+            "Offsets can only be reset while the group is inactive, and members have just joined it.",
             CONFLICT,
         )
     if code == ErrorCode.GROUP_ID_NOT_FOUND:

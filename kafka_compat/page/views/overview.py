@@ -9,6 +9,7 @@ from kafka_compat.long_work import Steps
 from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.metrics.health import reasons_against
 from kafka_compat.page.listing import Row
+from kafka_compat.page.views import hour
 from kafka_compat.page.views.brokers import disk_row, log_dirs
 from kafka_compat.page.views.groups import Ages, add_seconds, all_groups, group_rows
 from kafka_compat.page.views.topics import topic_rows
@@ -17,6 +18,8 @@ from kafka_compat.status import snapshot
 from kafka_compat.status.rules import problems
 
 _SHOWN: Final = 5
+_CHARTS: Final = 3
+"""Number of groups whose charts are shown."""
 
 
 async def see(visit: Visit) -> Data:
@@ -59,6 +62,7 @@ async def see(visit: Visit) -> Data:
         "busiest_topics": _busiest(topics),
         "groups_most_behind": worst,
         "time_ms": cluster.now_ms(),
+        "charts": [*await visit.finish(hour.charts(visit)), *await hour.most_behind(visit, _CHARTS)],
     }
 
 

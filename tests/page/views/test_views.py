@@ -18,6 +18,8 @@ from tests.support.process import wait_until
 HOSTILE = "<b>x</b>/&?'\" ü"
 VIEWS = [
     ("overview", {}),
+    ("hour", {}),
+    ("chart", {"chart": "requests"}),
     ("topics", {}),
     ("topic", {"name": "orders"}),
     ("topic-settings", {"name": "orders"}),
@@ -106,6 +108,17 @@ def test_the_topic_page_lists_the_partitions_and_groups(site: Site) -> None:
     nothing = site.get("topic", name="nope")
     assert nothing.status == 404 and "unknown topic nope" in nothing.shown
     assert site.get("topic").status == 400
+
+
+def test_the_group_page_shows_the_lag_per_topic(site: Site) -> None:
+    told = site.data("group", name=HOSTILE)
+    assert [(each["topic"], each["partitions"], each["lag"]) for each in told["topics"]] == [
+        ("orders", 1, 0),
+        ("returns", 1, 0),
+    ]
+    (billing,) = site.data("group", name="billing")["topics"]
+    assert billing["lag"] == 2 and 50 <= billing["lag_seconds"] < 500
+    assert "orders 1 2" in site.get("group", name="billing").shown
 
 
 def test_settings_are_shown_with_their_source(site: Site) -> None:
