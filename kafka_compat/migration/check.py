@@ -12,11 +12,11 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.config.keys import ConfigError
 from kafka_compat.config.properties import parse_properties
 from kafka_compat.coordination.store.metadata_store import MetadataStoreError
-from kafka_compat.migration.cluster_check import check_nodes, check_together
+from kafka_compat.migration.cluster_check import check_nodes, check_protocol, check_together
 from kafka_compat.migration.directories_check import CheckedDirectories, check_directories
 from kafka_compat.migration.findings import CLUSTER, Finding, Level, in_order
 from kafka_compat.migration.live_check import AREA as VERSIONS
-from kafka_compat.migration.live_check import addresses_of, check_live
+from kafka_compat.migration.live_check import LiveBrokers, addresses_of, check_live
 from kafka_compat.migration.nodes import Nodes, read_nodes
 from kafka_compat.migration.settings_check import CheckedSettings, check_settings
 
@@ -60,7 +60,9 @@ def check(request: Request) -> list[Finding]:
         nodes = _nodes(checked, request.timeout_s, findings)
     findings += check_together(nodes, checked, directories)
     if BROKERS not in request.skip:
-        findings += _live(request, nodes)
+        live = _live(request, nodes)
+        findings += live.findings
+        findings += check_protocol(checked, live.versions)
     return in_order(findings)
 
 
@@ -137,11 +139,11 @@ async def _read(place: str, config: BrokerConfig, timeout_s: float) -> Nodes:
         await store.close()
 
 
-def _live(request: Request, nodes: Nodes | None) -> list[Finding]:
+def _live(request: Request, nodes: Nodes | None) -> LiveBrokers:
     protocol = request.client.get("security.protocol", "PLAINTEXT")
     bootstrap = request.bootstrap or (addresses_of(nodes.brokers, protocol) if nodes is not None else "")
     if not bootstrap:
         text = f"no broker with a listener of security.protocol={protocol} is known, so none was asked"
         remedy = "set --bootstrap-server and --command-config, or skip the brokers with --skip brokers"
-        return [Finding(CLUSTER, Level.UNCHECKED, VERSIONS, text, remedy)]
+        return LiveBrokers([Finding(CLUSTER, Level.UNCHECKED, VERSIONS, text, remedy)], {})
     return check_live(bootstrap, request.client, request.timeout_s)

@@ -229,6 +229,28 @@ def check_together(
         yield from _against_nodes(nodes, broker, found)
 
 
+def check_protocol(checked: Sequence[CheckedSettings], versions: Mapping[int, str]) -> Iterator[Finding]:
+    """Compare the brokers' protocol with the Kafka versions of the running brokers."""
+    parsed = {broker: parse_version(version) for broker, version in versions.items()}
+    oldest, of = min(((each, broker) for broker, each in parsed.items() if each), default=(None, None))
+    for each in checked:
+        if oldest is None or each.config is None:
+            continue
+        protocol = parse_version(each.config.inter_broker_protocol.name)
+        if protocol is not None and protocol[:2] > oldest[:2]:
+            wanted = f"{oldest[0]}.{oldest[1]}"
+            is_set = SETTING in each.static
+            text = (
+                f"{SETTING}={each.static[SETTING]}"
+                if is_set
+                else f"{SETTING} is not set (3.9 in kafka-compat)"
+            )
+            text += f", but broker {of} runs Kafka {wanted}"
+            yield Finding(
+                each.broker, Level.CHANGE, "settings", text, f"set {SETTING}={wanted} on all brokers"
+            )
+
+
 def _against_nodes(nodes: Nodes, broker: int | None, found: CheckedDirectories) -> Iterator[Finding]:
     if found.cluster_id is not None and nodes.cluster_id not in (None, found.cluster_id):
         text = f"meta.properties has cluster.id={found.cluster_id}, but ZooKeeper has {nodes.cluster_id}"

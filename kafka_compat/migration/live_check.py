@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.client.cluster import Cluster, TimedOut
 from kafka_compat.client.connection_settings import WrongSettings
@@ -32,8 +33,16 @@ def addresses_of(brokers: Mapping[int, BrokerInfo], security_protocol: str) -> s
     )
 
 
-def check_live(bootstrap: str, settings: Mapping[str, str], timeout_s: float) -> list[Finding]:
+class LiveBrokers(NamedTuple):
+    """The findings, and the Kafka version of each broker of Apache Kafka that responded."""
+
+    findings: list[Finding]
+    versions: dict[int, str]
+
+
+def check_live(bootstrap: str, settings: Mapping[str, str], timeout_s: float) -> LiveBrokers:
     """Check the brokers of the cluster with these bootstrap servers and Java client settings."""
+    versions: dict[int, str] = {}
     limits = {
         "default.api.timeout.ms": str(int(timeout_s * 1000)),
         "request.timeout.ms": str(int(timeout_s * 1000)),
@@ -44,12 +53,13 @@ def check_live(bootstrap: str, settings: Mapping[str, str], timeout_s: float) ->
         with Cluster(bootstrap, {**limits, **settings}, client_id="kafka-compat-migrate") as cluster:
             for node in cluster.brokers():
                 text = f"broker {node.node_id} at {node.host}:{node.port}"
-                found += _guarded(node.node_id, text, remedy, lambda: _versions(cluster, node.node_id))  # noqa: B023
-                found += _guarded(node.node_id, text, remedy, lambda: _log_dirs(cluster, node.node_id))  # noqa: B023
+                ask_versions = partial(_versions, cluster, node.node_id, versions)
+                found += _guarded(node.node_id, text, remedy, ask_versions)
+                found += _guarded(node.node_id, text, remedy, partial(_log_dirs, cluster, node.node_id))
     except _FAILURES as error:
         text = f"{bootstrap}: the brokers were not asked: {_reason(error)}"
         found.append(Finding(CLUSTER, Level.UNCHECKED, AREA, text, remedy))
-    return found
+    return LiveBrokers(found, versions)
 
 
 def _guarded(
@@ -67,8 +77,10 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _versions(cluster: Cluster, broker_id: int) -> Iterator[Finding]:
+def _versions(cluster: Cluster, broker_id: int, versions: dict[int, str]) -> Iterator[Finding]:
     version = version_of(cluster.api_versions(broker_id, "apiVersions"))
+    if version is not None:
+        versions[broker_id] = version
     if version is None:
         yield Finding(broker_id, Level.INFO, AREA, "runs kafka-compat, or an unknown version of Kafka")
     elif not is_older(version, _FIRST_WITHOUT_ZOOKEEPER):

@@ -10,10 +10,12 @@ from typing import Any, Final, NamedTuple
 from kafka_compat.config import BrokerConfig
 from kafka_compat.config.inter_broker_protocol import SETTING, parse_version
 from kafka_compat.config.keys import ConfigError, broker_keys
+from kafka_compat.config.own_settings import OWN_DEFAULTS
 from kafka_compat.migration.findings import Finding, Level
 
 AREA: Final = "settings"
 SECURITY: Final = "security"
+_KAFKAS_LOG_DIR: Final = "/tmp/kafka-logs"
 _NEW_FORMAT: Final = (3, 0, 1)
 """The first protocol at which Kafka ignores message.format.version."""
 
@@ -26,8 +28,8 @@ _TO_CHANGE: Final[Mapping[str, str]] = {
     "CREATE with ACLs",
     "alter.config.policy.class.name": "expected no value, because Java classes are not loaded: restrict "
     "ALTER_CONFIGS with ACLs",
-    "ssl.engine.factory.class": "expected no value, because Java classes are not loaded: name the certificates "
-    "in ssl.keystore.location",
+    "ssl.engine.factory.class": "expected no value, because Java classes are not loaded: name the "
+    "certificates in ssl.keystore.location",
     "control.plane.listener.name": "expected no value: the controller uses the inter-broker listener. Remove "
     "it from all brokers first",
 }
@@ -83,6 +85,7 @@ def check_settings(static: Mapping[str, str], broker_id: int | None = None) -> C
             f"{config.unknown_with_guess(name)}={static[name]}: unknown, and ignored",
             "none needed",
         )
+    found += _defaults(static, broker)
     found += _formats(config, broker)
     found += [Finding(broker, Level.CHANGE, SECURITY, text, remedy) for text, remedy in _security(config)]
     if broker is None:
@@ -94,7 +97,7 @@ def check_settings(static: Mapping[str, str], broker_id: int | None = None) -> C
 
 
 def _parsed(static: Mapping[str, str]) -> tuple[BrokerConfig | None, list[ConfigError]]:
-    """Parse the settings, and collect all errors. Each wrong setting is removed, and the rest parsed again."""
+    """Parse the settings, and collect all errors. Each wrong setting is removed, and the rest is parsed."""
     rest, errors = dict(static), []
     while True:
         try:
@@ -126,6 +129,19 @@ def _without_effect(config: BrokerConfig, broker: int | None) -> Iterator[Findin
             yield Finding(broker, Level.CHANGE, AREA, text, _TO_CHANGE[name])
         else:
             yield Finding(broker, Level.DIFFERS, AREA, text, "none needed: see docs/settings.md")
+
+
+def _defaults(static: Mapping[str, str], broker: int | None) -> Iterator[Finding]:
+    if "log.dirs" not in static and "log.dir" not in static:
+        own = OWN_DEFAULTS["log.dir"]
+        text = f"log.dirs is not set: Kafka uses {_KAFKAS_LOG_DIR}, and kafka-compat {own}"
+        remedy = f"set log.dirs={_KAFKAS_LOG_DIR} in server.properties"
+        yield Finding(broker, Level.CHANGE, AREA, text, remedy)
+    if "listeners" not in static:
+        own = OWN_DEFAULTS["listeners"]
+        text = f"listeners is not set: Kafka listens on all addresses, and kafka-compat on {own}"
+        remedy = "set listeners=PLAINTEXT://:9092 in server.properties"
+        yield Finding(broker, Level.CHANGE, AREA, text, remedy)
 
 
 def _formats(config: BrokerConfig, broker: int | None) -> Iterator[Finding]:
