@@ -14,6 +14,7 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, PartitionState, TopicState
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
+from kafka_compat.coordination.store.journal import JOURNAL_NAME
 from kafka_compat.migration.cluster_check import check_nodes, check_protocol, check_together, version_of
 from kafka_compat.migration.directories_check import CheckedDirectories
 from kafka_compat.migration.findings import Finding, Level
@@ -49,7 +50,7 @@ HEALTHY = {
 
 
 async def _nodes(tmp_path: Path, changes: Mapping[str, bytes | None]) -> Nodes:
-    session = EmbeddedMetadataStore(str(tmp_path)).connect()
+    session = EmbeddedMetadataStore(str(tmp_path / JOURNAL_NAME)).connect()
     for path, data in (HEALTHY | changes).items():
         if data is not None:
             await session.put(path, data)
@@ -111,7 +112,7 @@ def _state(leader: int, isr: tuple[int, ...]) -> bytes:
         ),
         (
             "/config/brokers/2",
-            znodes.encode_config({"listener.name.external.ssl.keystore.password": "secret"}),
+            znodes.encode_config({"listener.name.external.ssl.keystore.password": "hunter2"}),
             2,
             "a password that Kafka encrypted",
         ),
@@ -129,7 +130,7 @@ async def test_what_stands_in_the_way_is_reported(
     found = [each for each in await _found(tmp_path, {path: data}) if each.level is Level.CHANGE]
     assert [(each.broker, text in each.text) for each in found] == [(broker, True)]
     assert found[0].remedy
-    assert "secret" not in found[0].text
+    assert "hunter2" not in found[0].text
 
 
 @pytest.mark.parametrize(
