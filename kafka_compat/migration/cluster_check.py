@@ -121,8 +121,8 @@ def _topics(nodes: Nodes, config: BrokerConfig) -> Iterator[Finding]:
             remedy = "none needed: the broker ignores this setting. To remove it, use kafka-configs"
             yield Finding(CLUSTER, Level.DIFFERS, NODES, f"topic {name}: {error}", remedy)
     formats = defaultdict(list)
-    for name, some in nodes.topic_configs.items():
-        if (version := some.get("message.format.version")) is not None and is_old_format(version):
+    for name, settings in nodes.topic_configs.items():
+        if (version := settings.get("message.format.version")) is not None and is_old_format(version):
             formats[version].append(name)
     for version, names in sorted(formats.items()):
         text = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kafka_compat.coordination.nodes import znodes
@@ -85,12 +86,7 @@ class _Reader:
         keys = list(keys)
         for first in range(0, len(keys), _AT_ONCE):
             some = keys[first : first + _AT_ONCE]
-            read = await asyncio.gather(
-                *(
-                    self.value(path(key), lambda data, version, key=key: decode(key, data, version))
-                    for key in some
-                )
-            )
+            read = await asyncio.gather(*(self.value(path(key), partial(decode, key)) for key in some))
             found |= {key: value for key, value in zip(some, read, strict=True) if value is not None}
         return found
 
@@ -110,8 +106,8 @@ async def read_nodes(store: MetadataStore, chroot: str = "") -> Nodes:
     )
     states = await reader.values(
         [(topic.name, index) for topic in topics.values() for index in topic.replicas],
-        lambda place: znodes.partition_state_path(*place),
-        lambda place, data, version: znodes.decode_partition_state(*place, data, version),
+        lambda place: znodes.partition_state_path(place[0], place[1]),
+        lambda place, data, version: znodes.decode_partition_state(place[0], place[1], data, version),
     )
     controller = await reader.value(znodes.CONTROLLER, lambda data, _: _controller(data))
     feature = await reader.value(znodes.FEATURE, lambda data, _: znodes.decode_feature(data))

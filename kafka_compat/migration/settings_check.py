@@ -98,7 +98,8 @@ def check_settings(static: Mapping[str, str], broker_id: int | None = None) -> C
 
 def _parsed(static: Mapping[str, str]) -> tuple[BrokerConfig | None, list[ConfigError]]:
     """Parse the settings, and collect all errors. Each wrong setting is removed, and the rest is parsed."""
-    rest, errors = dict(static), []
+    rest = dict(static)
+    errors: list[ConfigError] = []
     while True:
         try:
             return BrokerConfig(rest), errors

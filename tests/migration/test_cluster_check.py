@@ -51,7 +51,7 @@ HEALTHY = {
 
 async def _nodes(tmp_path: Path, changes: Mapping[str, bytes | None]) -> Nodes:
     session = EmbeddedMetadataStore(str(tmp_path / JOURNAL_NAME)).connect()
-    for path, data in (HEALTHY | changes).items():
+    for path, data in {**HEALTHY, **changes}.items():
         if data is not None:
             await session.put(path, data)
     return await read_nodes(session)
@@ -183,7 +183,9 @@ async def test_brokers_are_compared_with_the_cluster_and_each_other(tmp_path: Pa
         check_settings(CONFIG | {"inter.broker.protocol.version": "3.3"}),
         check_settings(CONFIG | {"broker.id": "2"}),
     ]
-    directories = {1: CheckedDirectories(1, "xyz", {"orders": UUID(int=8)}, [])}
+    directories: dict[int | None, CheckedDirectories] = {
+        1: CheckedDirectories(1, "xyz", {"orders": UUID(int=8)}, [])
+    }
     texts = [each.text for each in check_together(nodes, checked, directories)]
     assert texts == [
         "inter.broker.protocol.version differs: 3.3-IV3 on 1, 3.9-IV0 on 2",
