@@ -90,12 +90,16 @@ class IsrChange(NamedTuple):
 
 
 class AlterPartitionRequested(NamedTuple):
-    """A leader's request to change in-sync replicas (KIP-497). The reply is an AlterPartitionReply."""
+    """A leader's request to change in-sync replicas (KIP-497). The reply is an AlterPartitionReply.
+
+    `knows_ineligible` is false for brokers before Kafka 3.3, which do not know INELIGIBLE_REPLICA (KIP-841).
+    """
 
     request_id: Hashable
     broker_id: int
     broker_epoch: int
     partitions: Mapping[TopicPartition, IsrChange]
+    knows_ineligible: bool = True
 
 
 class ControlledShutdownRequested(NamedTuple):

@@ -5,6 +5,10 @@ another controller was elected; an old leader epoch; a request for the current s
 partition epoch; an ISR with followers while the leader is recovering, or a return to recovering; and replicas
 on brokers that are not alive. Unlike Apache Kafka, this controller also rejects requests from brokers other
 than the leader, ISRs without the leader, and ISRs with a broker that has no replica.
+
+Leaders before Kafka 3.3 may add a broker that is not alive, as their own controllers allow it: after an error
+for it, leaders of Kafka 2.8 never propose an ISR again. The controller removes a broker that has stopped from
+the ISRs when its session ends. Apache Kafka 3.9 responds with OPERATION_NOT_ATTEMPTED.
 """
 
 from collections.abc import Mapping
@@ -27,7 +31,7 @@ def alter_partitions(
     results: dict[TopicPartition, PartitionState | ControllerError] = {}
     writes = []
     for partition, change in request.partitions.items():
-        decided = _decide(context, request.broker_id, partition, change)
+        decided = _decide(context, request, partition, change)
         if isinstance(decided, StateWrite):
             writes.append(decided)
         else:
@@ -36,7 +40,7 @@ def alter_partitions(
     results.update(written)
     for partition in conflicts:
         # A write whose response was lost may already have set the requested state.
-        decided = _decide(context, request.broker_id, partition, request.partitions[partition])
+        decided = _decide(context, request, partition, request.partitions[partition])
         if isinstance(decided, PartitionState):
             results[partition] = decided
         else:
@@ -51,9 +55,9 @@ def altered(reply: AlterPartitionReply) -> Mapping[TopicPartition, PartitionStat
 
 
 def _decide(
-    context: ControllerContext, broker_id: int, partition: TopicPartition, change: IsrChange
+    context: ControllerContext, request: AlterPartitionRequested, partition: TopicPartition, change: IsrChange
 ) -> StateWrite | PartitionState | ControllerError:
-    state = context.states.get(partition)
+    broker_id, state = request.broker_id, context.states.get(partition)
     if state is None:
         return ControllerError.UNKNOWN_TOPIC_OR_PARTITION
     if change.partition_epoch > state.partition_epoch or change.leader_epoch > state.leader_epoch:
@@ -68,7 +72,7 @@ def _decide(
         return ControllerError.INVALID_UPDATE_VERSION
     if change.recovering and (len(change.isr) > 1 or not state.recovering):
         return ControllerError.INVALID_REQUEST
-    if not set(change.isr) <= context.live_brokers():
+    if request.knows_ineligible and not set(change.isr) <= context.live_brokers():
         return ControllerError.INELIGIBLE_REPLICA
     if broker_id not in change.isr or not set(change.isr) <= set(context.assignment(partition).replicas):
         return ControllerError.INVALID_REQUEST

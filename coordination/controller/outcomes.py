@@ -95,11 +95,14 @@ class ControllerSettings(NamedTuple):
     """Controller settings, with Kafka's names.
 
     If other brokers lead more than `leader_imbalance_per_broker_percentage` percent of a broker's preferred
-    partitions, RebalanceTick returns the leadership of these partitions to the broker.
+    partitions, RebalanceTick returns the leadership of these partitions to the broker. `recovers_leaders` is
+    false if brokers before Kafka 3.2 may read the states: they then do not contain that a leader was elected
+    uncleanly (KIP-704).
     """
 
     delete_topic_enable: bool = True
     leader_imbalance_per_broker_percentage: int = 10
+    recovers_leaders: bool = True
 
 
 class Outcome(NamedTuple):

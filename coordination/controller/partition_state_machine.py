@@ -173,7 +173,7 @@ class Partitions:
                 leader=elected.leader,
                 isr=elected.isr,
                 leader_epoch=state.leader_epoch + 1,
-                recovering=state.recovering or elected.unclean,
+                recovering=state.recovering or (elected.unclean and context.settings.recovers_leaders),
             )
 
         elected = yield from change_states(context, partitions, decide)

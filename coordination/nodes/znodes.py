@@ -404,10 +404,11 @@ def decode_offset(path: str, data: bytes | None) -> int | None:
     return int(text)
 
 
-def encode_feature(max_levels: Mapping[str, int], enabled: bool = True) -> bytes:
-    """Encode /feature, version 2, which contains the finalized features."""
-    features = {name: {"max_version_level": level} for name, level in max_levels.items()}
-    return encode_json({"features": features, "version": 2, "status": 1 if enabled else 0})
+def encode_feature(max_levels: Mapping[str, int], enabled: bool = True, *, version: int = 2) -> bytes:
+    """Encode /feature, version 1 (before Kafka 3.3) or 2, which contains the finalized features."""
+    lowest = {"min_version_level": 1} if version == 1 else {}
+    features = {name: {**lowest, "max_version_level": level} for name, level in max_levels.items()}
+    return encode_json({"features": features, "version": version, "status": 1 if enabled else 0})
 
 
 def decode_feature(data: bytes | None) -> tuple[bool, dict[str, int]]:

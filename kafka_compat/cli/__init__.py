@@ -21,6 +21,7 @@ COMMANDS = {
     "doctor": "kafka_compat.cli.doctor",
     "fork": "kafka_compat.cli.fork",
     "health": "kafka_compat.cli.health",
+    "migrate": "kafka_compat.cli.migrate",
     "pipeline": "kafka_compat.cli.pipeline",
     "security": "kafka_compat.cli.security",
     "spark": "kafka_compat.cli.spark",

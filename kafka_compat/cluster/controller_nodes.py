@@ -257,22 +257,25 @@ class ControllerNodes:
 
     # --- writing
 
-    async def enable_features(self, epoch_znode_version: int) -> None:
-        """Create /feature, or mark it as enabled if an older protocol version disabled it (KIP-584)."""
+    async def enable_features(self, epoch_znode_version: int, version: int) -> None:
+        """Create /feature in this version of its format, or bring it to this version, and mark it as enabled
+        if an older protocol version disabled it (KIP-584).
+        """
+        wanted = znodes.encode_feature({}, version=version)
         try:
             data, stat = await self._store.get(znodes.FEATURE)
         except stores.NoNode:
-            await self._guarded(
-                epoch_znode_version, [stores.Create(znodes.FEATURE, znodes.encode_feature({}))]
-            )
+            await self._guarded(epoch_znode_version, [stores.Create(znodes.FEATURE, wanted)])
             return
         try:
-            enabled, _ = znodes.decode_feature(data)
+            enabled, levels = znodes.decode_feature(data)
         except MalformedNode as error:
             self._malformed.report(error, stat.version, malformed_nodes.MALFORMED_FEATURES)
             return
-        if not enabled:
-            operation = stores.SetData(znodes.FEATURE, znodes.encode_feature({}), stat.version)
+        if enabled and levels:
+            return  # Not by Kafka 3.9: this broker leaves the cluster (FinalizedFeatures).
+        if not enabled or data != wanted:
+            operation = stores.SetData(znodes.FEATURE, wanted, stat.version)
             await self._guarded(epoch_znode_version, [operation])
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:

@@ -179,7 +179,7 @@ class ControllerTerm:
         nodes, version = self._nodes, self.epoch.epoch_znode_version
         # Set all watches again, because an interrupted attempt may have lost some. Duplicates are harmless.
         self._watched.clear()
-        await nodes.enable_features(version)
+        await nodes.enable_features(version, self._settings.protocol.feature_node)
         # Delete old notifications, because a newly elected controller reads all states.
         await nodes.take_isr_changes(self._watch(znodes.ISR_CHANGES, self._isrs_changed), version)
         await nodes.take_log_dir_events(self._watch(znodes.LOG_DIR_EVENTS, self._log_dirs_failed), version)
@@ -383,7 +383,11 @@ class ControllerTerm:
             request = ControllerRequest("LeaderAndIsr", lambda _: local().lead_and_follow(effect), self._post)
         else:
             request = remote_requests().leader_and_isr(
-                self._broker_id, effect, self._settings.listener, self._post
+                self._broker_id,
+                effect,
+                self._settings.listener,
+                self._settings.protocol.leader_and_isr,
+                self._post,
             )
         self.channels.send(*effect.broker, request)
 
@@ -393,7 +397,9 @@ class ControllerTerm:
             if broker_id == self._broker_id:
                 request = ControllerRequest("UpdateMetadata", partial(self._update_local, effect, epoch))
             else:
-                remote = remote or remote_requests().UpdateMetadata(self._broker_id, effect)
+                remote = remote or remote_requests().UpdateMetadata(
+                    self._broker_id, effect, self._settings.protocol.update_metadata
+                )
                 request = remote.request(epoch)
             self.channels.send(broker_id, epoch, request)
 
@@ -406,7 +412,9 @@ class ControllerTerm:
             local = self._settings.local
             request = ControllerRequest("StopReplica", lambda _: local().stop(effect), answered)
         else:
-            request = remote_requests().stop_replica(self._broker_id, effect, answered)
+            request = remote_requests().stop_replica(
+                self._broker_id, effect, self._settings.protocol.stop_replica, answered
+            )
         self.channels.send(*effect.broker, request)
 
 

@@ -1,6 +1,6 @@
 """Conversion between the controller's values and Kafka's request and response messages. No I/O.
 
-The versions match inter.broker.protocol.version 3.9 with ZooKeeper.
+The values contain the fields of all versions. The encoder omits those that a version does not have.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,10 +48,6 @@ from kafka_compat.protocol.messages.update_metadata import (
     UpdateMetadataTopicState,
 )
 from kafka_compat.protocol.zero_uuid import ZERO_UUID
-
-LEADER_AND_ISR_VERSION = 7
-UPDATE_METADATA_VERSION = 8
-STOP_REPLICA_VERSION = 4
 
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 

@@ -26,7 +26,7 @@ from kafka_compat.replication.in_sync import IsrAnswer, LedPartition
 
 log = logging.getLogger(__name__)
 
-ALTER_PARTITION_VERSION: Final = 3
+_FIRST_VERSION_WITH_IDS: Final = 2
 RETRY_S: Final = 0.05
 FAILURE_PAUSE_S = 1.0
 """Backoff in seconds after an unexpected failure, because each failure is logged and may recur."""
@@ -36,7 +36,8 @@ _NO_EPOCH: Final = -1
 
 
 class _Proposed(NamedTuple):
-    topic_id: UUID
+    topic: str | UUID
+    """The key of the topic in requests: its ID, or its name in versions before 2."""
     partition: int
     isr: tuple[int, ...]
     leader_epoch: int
@@ -54,11 +55,14 @@ class IsrProposals:
         *,
         broker_epoch: Callable[[], int],
         is_alive: Callable[[int], bool],
+        version: int,
     ) -> None:
+        """`version` is the version of the AlterPartition requests."""
         self._broker_id = broker_id
         self._link = link
         self._broker_epoch = broker_epoch
         self._is_alive = is_alive
+        self._version = version
         self._waiting: list[_Proposed] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -73,9 +77,10 @@ class IsrProposals:
         partition_epoch: int,
         callback: Callable[[IsrAnswer], None],
     ) -> None:
-        topic_id = partition.log.topic_id or ZERO_UUID
+        by_id = self._version >= _FIRST_VERSION_WITH_IDS
+        topic = (partition.log.topic_id or ZERO_UUID) if by_id else partition.topic
         self._waiting.append(
-            _Proposed(topic_id, partition.partition, new_isr, leader_epoch, partition_epoch, callback)
+            _Proposed(topic, partition.partition, new_isr, leader_epoch, partition_epoch, callback)
         )
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._send_all())
@@ -100,7 +105,7 @@ class IsrProposals:
             for number, proposed in enumerate(batch, 1):
                 # If the response omits a partition, report an error, so that its leader retries.
                 missing = IsrAnswer(ErrorCode.UNKNOWN_SERVER_ERROR)
-                answer = answers.get((proposed.topic_id, proposed.partition), missing)
+                answer = answers.get((proposed.topic, proposed.partition), missing)
                 try:
                     proposed.callback(answer)
                 except Exception:
@@ -111,14 +116,15 @@ class IsrProposals:
                     await asyncio.sleep(0)
         self._task = None
 
-    async def _send(self, batch: list[_Proposed]) -> dict[tuple[UUID, int], IsrAnswer]:
+    async def _send(self, batch: list[_Proposed]) -> dict[tuple[str | UUID, int], IsrAnswer]:
         while True:
             response: AlterPartitionResponse = await self._link.send(
-                ApiKey.ALTER_PARTITION, ALTER_PARTITION_VERSION, self._request(batch)
+                ApiKey.ALTER_PARTITION, self._version, self._request(batch)
             )
             if response.error_code == ErrorCode.NONE:
+                by_id = self._version >= _FIRST_VERSION_WITH_IDS
                 return {
-                    (topic.topic_id, item.partition_index): IsrAnswer(
+                    (topic.topic_id if by_id else topic.topic_name, item.partition_index): IsrAnswer(
                         known_code(item.error_code), item.leader_epoch, tuple(item.isr), item.partition_epoch
                     )
                     for topic in response.topics
@@ -130,13 +136,20 @@ class IsrProposals:
             await asyncio.sleep(RETRY_S)
 
     def _request(self, batch: list[_Proposed]) -> AlterPartitionRequest:
-        topics: dict[UUID, TopicData] = {}
+        topics: dict[str | UUID, TopicData] = {}
         for item in batch:
-            topic = topics.setdefault(item.topic_id, TopicData(topic_id=item.topic_id, partitions=[]))
+            topic = topics.get(item.topic)
+            if topic is None:
+                topic = topics[item.topic] = TopicData(partitions=[])
+                if isinstance(item.topic, str):
+                    topic.topic_name = item.topic
+                else:
+                    topic.topic_id = item.topic
             topic.partitions.append(
                 PartitionData(
                     partition_index=item.partition,
                     leader_epoch=item.leader_epoch,
+                    new_isr=list(item.isr),
                     new_isr_with_epochs=[
                         BrokerState(broker_id=broker, broker_epoch=_NO_EPOCH) for broker in item.isr
                     ],

@@ -23,11 +23,12 @@ from kafka_compat.cluster.isr_proposals import IsrProposals
 from kafka_compat.cluster.peers import Peers
 from kafka_compat.cluster.shared_store import ConnectStore, CurrentSession
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode
+from kafka_compat.coordination.nodes.malformed_nodes import NO_VERSION, MalformedNode
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, NodeExists
 from kafka_compat.errors import ErrorCode, KafkaError, StartupError, known_code
 from kafka_compat.lazy import Lazy
 from kafka_compat.metadata.cache import MetadataCache
+from kafka_compat.metadata.producer_ids import claim_block
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.protocol.messages.allocate_producer_ids import (
@@ -114,6 +115,8 @@ class Peering:
         self._tasks = tasks
         self._security = context.broker_security()
         config, metadata = context.config, context.metadata
+        self._protocol = config.inter_broker_protocol
+        self._malformed = malformed
         self._client_id = f"broker-{metadata.local_id}"
         self.addresses = BrokerAddresses(metadata, self._store, config.inter_broker_listener)
         self._link = ControllerLink(
@@ -140,6 +143,7 @@ class Peering:
             self._link,
             broker_epoch=lambda: self.broker_epoch,
             is_alive=lambda other: other in metadata.brokers,
+            version=self._protocol.alter_partition,
         )
         self.quotas = ReplicationQuotas(
             metadata.local_id,
@@ -171,6 +175,8 @@ class Peering:
                 min_bytes=config.int("replica.fetch.min.bytes"),
                 wait_max_ms=config.int("replica.fetch.wait.max.ms"),
                 backoff_ms=config.int("replica.fetch.backoff.ms"),
+                fetch_version=self._protocol.fetch,
+                list_offsets_version=self._protocol.list_offsets,
             ),
             self._client_to,
             context.clock,
@@ -187,7 +193,22 @@ class Peering:
         return BrokerClient(*address, self._client_id, request_timeout_ms=timeout_ms, security=self._security)
 
     async def allocate_producer_ids(self) -> znodes.ProducerIdBlock:
-        """Request a block of producer IDs from the controller until it returns one (KIP-730)."""
+        """Return a block of producer IDs, from the controller (KIP-730) or, with the protocol of Kafka 2.8,
+        from ZooKeeper. Failed attempts are retried.
+        """
+        if self._protocol.controller_allocates_producer_ids:
+            return await self._ask_for_producer_ids()
+        while True:
+            try:
+                return await claim_block(self._store, self._context.metadata.local_id)
+            except MetadataStoreError as error:
+                log.info("Could not claim a block of producer IDs: %r; retrying", error)
+                await asyncio.sleep(RETRY_S)
+            except MalformedNode as error:
+                self._malformed.report(error, NO_VERSION, "no producer ID is allocated")
+                await asyncio.sleep(FAILURE_PAUSE_S)
+
+    async def _ask_for_producer_ids(self) -> znodes.ProducerIdBlock:
         local_id = self._context.metadata.local_id
         while True:
             request = AllocateProducerIdsRequest(broker_id=local_id, broker_epoch=self.broker_epoch)
@@ -210,7 +231,9 @@ class Peering:
     def coordinators(self, local: Coordinators) -> Coordinators:
         from kafka_compat.cluster.remote_coordinators import ClusterCoordinators
 
-        return ClusterCoordinators(local, self._context.metadata, self._peers)
+        return ClusterCoordinators(
+            local, self._context.metadata, self._peers, self._protocol.add_partitions_to_txn
+        )
 
     def share_coordinators(self) -> RemoteShareCoordinators:
         from kafka_compat.cluster.remote_persister import RemoteShareCoordinators
@@ -221,7 +244,8 @@ class Peering:
         from kafka_compat.cluster.remote_partitions import RemotePartitions
 
         timeout_ms = self._context.config.int("request.timeout.ms")
-        return RemotePartitions(Peers(self.addresses.known, self._client_id, timeout_ms, self._security))
+        peers = Peers(self.addresses.known, self._client_id, timeout_ms, self._security)
+        return RemotePartitions(peers, self._protocol.list_offsets)
 
     def _make_remote_producer(self) -> RemoteProducer:
         from kafka_compat.cluster.remote_producer import RemoteProducer

@@ -1,5 +1,7 @@
-"""Requests from partition leaders to transaction coordinators on other brokers, in AddPartitionsToTxn version
-5 (KIP-890).
+"""Requests from partition leaders to transaction coordinators on other brokers (AddPartitionsToTxn, KIP-890).
+
+Kafka 3.6 and 3.7 support version 4 of the request, later ones version 5. Earlier brokers do not verify
+transactions, so partitions whose coordinator is on such a broker are not verified, as in Kafka.
 """
 
 import logging
@@ -21,12 +23,14 @@ from kafka_compat.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafka_compat.transactions.status import ProducerIdentity, TopicPartition
 from kafka_compat.transactions.verification import Coordinators, PartitionErrors, Respond
 
 log = logging.getLogger(__name__)
 
 _VERSION: Final = 5
+_FIRST_VERSION: Final = 4
 
 
 class _PendingAnswer:
@@ -46,10 +50,16 @@ class _PendingAnswer:
 class ClusterCoordinators:
     """All coordinators of the cluster. `local` contains the coordinators on this broker."""
 
-    def __init__(self, local: Coordinators, metadata: MetadataCache, peers: Peers) -> None:
+    def __init__(
+        self, local: Coordinators, metadata: MetadataCache, peers: Peers, version: int | None = _VERSION
+    ) -> None:
+        """`version` is the version of the requests. None: ask each coordinator for the version."""
         self._local = local
         self._metadata = metadata
         self._peers = peers
+        self._version = version
+        self._found_versions: dict[int, int] = {}
+        """The highest version of each broker that was asked for it."""
         self._given_up: dict[_PendingAnswer, Callable[[], None]] = {}
         metadata.feed.subscribe(self._on_metadata)
 
@@ -86,7 +96,11 @@ class ClusterCoordinators:
             )
 
     def _on_metadata(self, _: MetadataDelta) -> None:
-        """Stop waiting for responses from brokers that no longer coordinate the transactions."""
+        """Stop waiting for responses from brokers that no longer coordinate the transactions, and forget the
+        versions of brokers that have left, which may return with another version.
+        """
+        for broker_id in self._found_versions.keys() - self._metadata.brokers.keys():
+            del self._found_versions[broker_id]
         for pending, give_up in list(self._given_up.items()):
             if self._leader(pending.shard) != pending.broker_id:
                 give_up()
@@ -103,18 +117,22 @@ class ClusterCoordinators:
     ) -> None:
         errors = dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
-            response: AddPartitionsToTxnResponse = await self._peers.client(pending.broker_id).send(
-                ApiKey.ADD_PARTITIONS_TO_TXN, _VERSION, AddPartitionsToTxnRequest(transactions=[transaction])
-            )
-            if response.error_code:
-                errors = dict.fromkeys(partitions, known_code(response.error_code))
-            for result in response.results_by_transaction:
-                for topic in result.topic_results:
-                    for item in topic.results_by_partition:
-                        errors[topic.name, item.partition_index] = known_code(item.partition_error_code)
+            version = self._version or await self._version_of(pending.broker_id)
+            if version >= _FIRST_VERSION:
+                response: AddPartitionsToTxnResponse = await self._peers.client(pending.broker_id).send(
+                    ApiKey.ADD_PARTITIONS_TO_TXN,
+                    version,
+                    AddPartitionsToTxnRequest(transactions=[transaction]),
+                )
+                errors.update(_errors_of(response, partitions))
+            else:
+                unverified = ErrorCode.NONE if transaction.verify_only else ErrorCode.UNSUPPORTED_VERSION
+                errors = dict.fromkeys(partitions, unverified)
         except ConnectionError as problem:
             log.info("AddPartitionsToTxn request to broker %d failed: %s", pending.broker_id, problem)
             errors = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+            # The broker may have been replaced by one of an older version, which does not respond.
+            self._found_versions.pop(pending.broker_id, None)
         except MalformedRequest as problem:
             log.error("Invalid AddPartitionsToTxn response from broker %d: %s", pending.broker_id, problem)
             errors = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
@@ -124,6 +142,35 @@ class ClusterCoordinators:
         finally:
             self._given_up.pop(pending, None)
         pending.settle(errors)
+
+    async def _version_of(self, broker_id: int) -> int:
+        """Return the highest common version. Raises ConnectionError or MalformedRequest."""
+        found = self._found_versions.get(broker_id)
+        if found is None:
+            response: ApiVersionsResponse = await self._peers.client(broker_id).send(
+                ApiKey.API_VERSIONS, 0, ApiVersionsRequest()
+            )
+            found = next(
+                (
+                    min(each.max_version, _VERSION)
+                    for each in response.api_keys
+                    if each.api_key == ApiKey.ADD_PARTITIONS_TO_TXN
+                ),
+                0,
+            )
+            self._found_versions[broker_id] = found
+        return found
+
+
+def _errors_of(response: AddPartitionsToTxnResponse, partitions: list[TopicPartition]) -> PartitionErrors:
+    if response.error_code:
+        return dict.fromkeys(partitions, known_code(response.error_code))
+    return {
+        (topic.name, item.partition_index): known_code(item.partition_error_code)
+        for result in response.results_by_transaction
+        for topic in result.topic_results
+        for item in topic.results_by_partition
+    }
 
 
 def _topics(partitions: list[TopicPartition]) -> list[AddPartitionsToTxnTopic]:

@@ -23,7 +23,6 @@ TopicPartition = tuple[str, int]
 
 _LATEST: Final = -1
 _EARLIEST: Final = -2
-_LIST_OFFSETS_VERSION: Final = 7
 _FETCH_VERSION: Final = 12
 _CONSUMER: Final = -1
 
@@ -47,8 +46,9 @@ class Batches(NamedTuple):
 class RemotePartitions:
     """A client for other brokers' partitions. Its methods raise ConnectionError or MalformedRequest."""
 
-    def __init__(self, peers: Peers) -> None:
+    def __init__(self, peers: Peers, list_offsets_version: int) -> None:
         self._peers = peers
+        self._list_offsets_version = list_offsets_version
 
     async def bounds(
         self, leader_id: int, leader_epochs: Mapping[TopicPartition, int], *, committed: bool = False
@@ -90,7 +90,7 @@ class RemotePartitions:
             replica_id=_CONSUMER, isolation_level=int(committed), topics=list(topics.values())
         )
         answer: ListOffsetsResponse = await self._peers.client(leader_id).send(
-            ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, request
+            ApiKey.LIST_OFFSETS, self._list_offsets_version, request
         )
         return {
             (topic.name, each.partition_index): each.offset

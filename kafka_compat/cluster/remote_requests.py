@@ -15,29 +15,33 @@ Post = Callable[[Event], None]
 
 
 def leader_and_isr(
-    controller_id: int, effect: effects.SendLeaderAndIsr, listener: str, post: Post
+    controller_id: int, effect: effects.SendLeaderAndIsr, listener: str, version: int, post: Post
 ) -> ControllerRequest:
-    """Build a LeaderAndIsr request. `post` is called with the response as an event."""
+    """Build a LeaderAndIsr request of at least version 5. `post` is called with the response as an event."""
 
     def make() -> Any:
         return wire.leader_and_isr(controller_id, effect, listener)
 
     return ControllerRequest(
         "LeaderAndIsr",
-        _Sending(ApiKey.LEADER_AND_ISR, wire.LEADER_AND_ISR_VERSION, make).send,
+        _Sending(ApiKey.LEADER_AND_ISR, version, make).send,
         lambda response: post(wire.leader_and_isr_answered(effect, response)),
     )
 
 
-def stop_replica(controller_id: int, effect: effects.SendStopReplica, post: Post | None) -> ControllerRequest:
-    """Build a StopReplica request. `post`, if any, is called with the response as an event."""
+def stop_replica(
+    controller_id: int, effect: effects.SendStopReplica, version: int, post: Post | None
+) -> ControllerRequest:
+    """Build a StopReplica request of at least version 3. `post`, if any, is called with the response as an
+    event.
+    """
 
     def make() -> Any:
         return wire.stop_replica(controller_id, effect)
 
     return ControllerRequest(
         "StopReplica",
-        _Sending(ApiKey.STOP_REPLICA, wire.STOP_REPLICA_VERSION, make).send,
+        _Sending(ApiKey.STOP_REPLICA, version, make).send,
         None if post is None else lambda response: post(wire.stop_replica_answered(effect, response)),
     )
 
@@ -45,8 +49,9 @@ def stop_replica(controller_id: int, effect: effects.SendStopReplica, post: Post
 class UpdateMetadata:
     """The UpdateMetadata requests for one effect. They share one list of topics."""
 
-    def __init__(self, controller_id: int, effect: effects.SendUpdateMetadata) -> None:
+    def __init__(self, controller_id: int, effect: effects.SendUpdateMetadata, version: int) -> None:
         self._controller_id = controller_id
+        self._version = version
         self._effect = effect
         self._topics: list[UpdateMetadataTopicState] | None = None
 
@@ -58,7 +63,7 @@ class UpdateMetadata:
                 self._topics = wire.metadata_topics(self._effect)
             return wire.update_metadata(self._controller_id, self._effect, broker_epoch, self._topics)
 
-        sending = _Sending(ApiKey.UPDATE_METADATA, wire.UPDATE_METADATA_VERSION, make)
+        sending = _Sending(ApiKey.UPDATE_METADATA, self._version, make)
         return ControllerRequest("UpdateMetadata", sending.send)
 
 

@@ -41,6 +41,7 @@ from kafka_compat.config.quorum_names import (
 
 if TYPE_CHECKING:
     from kafka_compat.config.environment import TopicToCreate
+    from kafka_compat.config.inter_broker_protocol import InterBrokerProtocol
     from kafka_compat.config.quorum import QuorumConfig
 
 #: Groups of settings for one value in different units, each in order of precedence. A dynamic setting of a
@@ -325,6 +326,19 @@ class BrokerConfig(TypedValues):
             return self.quorum.session_timeout_ms
         return self.int("zookeeper.session.timeout.ms")
 
+    @cached_property
+    def inter_broker_protocol(self) -> "InterBrokerProtocol":
+        """The protocol of requests between brokers, and of nodes in ZooKeeper: that of
+        inter.broker.protocol.version with ZooKeeper, otherwise that of Kafka 3.9. Raises ConfigError if the
+        version is not supported.
+        """
+        # Imported here because a standalone broker does not need it.
+        from kafka_compat.config.inter_broker_protocol import LATEST, SETTING, inter_broker_protocol
+
+        if self.quorum is not None or not self.str("zookeeper.connect"):
+            return LATEST
+        return inter_broker_protocol(self.str(SETTING) or "")
+
     def _check(self) -> None:
         """Raise ConfigError if a rule that involves several settings is violated."""
         if not self.log_dirs:
@@ -391,6 +405,8 @@ class BrokerConfig(TypedValues):
                 self._text("log.retention.ms"),
                 "must be unlimited (-1) or, greater than or equal to 1",
             )
+        if self.quorum is None:
+            _ = self.inter_broker_protocol
         if any(name.startswith(_GROUP_PREFIXES) for name in self.static):
             # Imported here because few brokers change these settings.
             from kafka_compat.config.group import check_broker_settings

@@ -149,7 +149,7 @@ leader.imbalance.check.interval.seconds long 300 high read-only works [1,...] # 
 unclean.leader.election.interval.ms long 300000 medium internal stored [1,...]
 unclean.leader.election.enable boolean false high cluster-wide works
 security.inter.broker.protocol string PLAINTEXT medium read-only works one-of:PLAINTEXT,SSL,SASL_PLAINTEXT,SASL_SSL # Security protocol of the listener for traffic between brokers. Not allowed together with inter.broker.listener.name.
-inter.broker.protocol.version string 3.9-IV0 medium read-only stored version
+inter.broker.protocol.version string 3.9-IV0 medium read-only works version # Protocol between brokers, with ZooKeeper: that of the oldest Kafka version in the cluster, from 2.8 to 3.9, and the same on all brokers. Without ZooKeeper, brokers use the protocol of Kafka 3.9.
 inter.broker.listener.name string null medium read-only works # Name of the listener for traffic between brokers. Unset: the listener selected by security.inter.broker.protocol if that is set, otherwise the first listener.
 replica.selector.class string null medium read-only works # Class that selects the replica from which consumers fetch. org.apache.kafka.common.replica.RackAwareReplicaSelector: a replica in the consumer's rack. Unset: the leader.
 group.min.session.timeout.ms int 6000 medium read-only works # Minimum session timeout of a group member, in milliseconds. Members with a shorter timeout are rejected.

@@ -3,6 +3,7 @@ identifies topics by ID; version 3 includes broker epochs.
 """
 
 from collections.abc import Hashable
+from typing import Final
 from uuid import UUID
 
 from kafka_compat.api.handler import RequestContext, handler
@@ -13,6 +14,8 @@ from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import require_cluster
 from kafka_compat.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from kafka_compat.security.authorizer import Operation
+
+_FIRST_VERSION_WITH_INELIGIBLE: Final = 2
 
 
 @handler(0, 3, cluster=True)
@@ -27,7 +30,13 @@ async def alter_partition(ctx: RequestContext, request: AlterPartitionRequest) -
             if name is not None:
                 names[topic.topic_id] = name
         changes = controller_wire.isr_changes(request, ctx.api_version, names)
-        return AlterPartitionRequested(request_id, request.broker_id, request.broker_epoch, changes)
+        return AlterPartitionRequested(
+            request_id,
+            request.broker_id,
+            request.broker_epoch,
+            changes,
+            knows_ineligible=ctx.api_version >= _FIRST_VERSION_WITH_INELIGIBLE,
+        )
 
     reply = await controller.ask(asked)
     if not isinstance(reply, AlterPartitionReply):

@@ -42,6 +42,7 @@ from kafka_compat.replication.followed_partition import FollowedPartition, State
 from kafka_compat.replication.follower_requests import (
     FETCH_VERSION,
     FETCH_VERSION_WITH_NAMES,
+    LIST_OFFSETS_VERSION,
     SentFetch,
     SentLookup,
     lookup_request,
@@ -64,13 +65,15 @@ UNDEFINED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class FollowerSettings:
-    """The replica.fetch.* settings of the broker."""
+    """The replica.fetch.* settings of the broker, and the versions of its requests."""
 
     fetch_max_bytes: int = 1024 * 1024
     response_max_bytes: int = 10 * 1024 * 1024
     min_bytes: int = 1
     wait_max_ms: int = 500
     backoff_ms: int = 1000
+    fetch_version: int = FETCH_VERSION
+    list_offsets_version: int = LIST_OFFSETS_VERSION
 
 
 _EARLY: Final = (
@@ -101,7 +104,7 @@ class Follower:
         self._quota = quota if quota is not None else ReplicationQuota()
         self._followed: dict[tuple[str, int], FollowedPartition] = {}
         self._session = FollowerSession()
-        self._version = FETCH_VERSION
+        self._version = settings.fetch_version
         self._replica_state = ReplicaState(replica_id=local_id)
         self._asked: dict[PartitionKey, tuple[FollowedPartition, int]] = {}
         self._changed: list[FollowedPartition] = []
@@ -209,8 +212,10 @@ class Follower:
             return None
         is_regular = len(ready) == len(self._followed) and not self._quota.has_replicas
         self._look_at_all_ms = now_ms + self._settings.wait_max_ms if is_regular else 0
-        by_id = all(item.topic_id != ZERO_UUID for item in ready)
-        version = FETCH_VERSION if by_id else FETCH_VERSION_WITH_NAMES
+        version = self._settings.fetch_version
+        if version > FETCH_VERSION_WITH_NAMES and any(item.topic_id == ZERO_UUID for item in ready):
+            version = FETCH_VERSION_WITH_NAMES
+        by_id = version > FETCH_VERSION_WITH_NAMES
         if version != self._version:
             self._version = version
             self._session.lost()

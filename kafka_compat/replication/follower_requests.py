@@ -17,9 +17,13 @@ from kafka_compat.replication.followed_partition import FollowedPartition, State
 from kafka_compat.replication.follower_session import Wanted
 
 FETCH_VERSION: Final = 17
+"""The Fetch version of Kafka 3.9."""
 FETCH_VERSION_WITH_NAMES: Final = 12
-"""The Fetch version for topics without an ID, which were created before Kafka 2.8."""
-LIST_OFFSETS_VERSION: Final = 8
+"""The last Fetch version with topic names, for brokers before Kafka 3.1, and for topics that were created
+before Kafka 2.8 and have no ID.
+"""
+LIST_OFFSETS_VERSION: Final = 9
+"""The ListOffsets version of Kafka 3.9."""
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 

@@ -21,7 +21,7 @@ from uuid import UUID
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.codec import MalformedRequest
 from kafka_compat.replication.follower import Follower, FollowerSettings
-from kafka_compat.replication.follower_requests import LIST_OFFSETS_VERSION, SentFetch
+from kafka_compat.replication.follower_requests import SentFetch
 from kafka_compat.replication.partition import Partition
 from kafka_compat.replication.replication_quota import ReplicationQuota
 from kafka_compat.storage.clock import Clock
@@ -158,6 +158,7 @@ class ReplicaFetcher:
         self._leader_id = leader_id
         self._connect = connect
         self._clock = clock
+        self._list_offsets_version = settings.list_offsets_version
         self._client: Client | None = None
         self._woken = asyncio.Event()
         self._fetching: asyncio.Future[None] | None = None
@@ -206,7 +207,9 @@ class ReplicaFetcher:
         follower = self.follower
         lookup = follower.next_lookup(self._clock.monotonic_ms())
         if lookup is not None:
-            response = await self._connected().send(ApiKey.LIST_OFFSETS, LIST_OFFSETS_VERSION, lookup.request)
+            response = await self._connected().send(
+                ApiKey.LIST_OFFSETS, self._list_offsets_version, lookup.request
+            )
             follower.looked_up(lookup, response, self._clock.monotonic_ms())
             return True
         fetch = follower.next_fetch(self._clock.monotonic_ms())

@@ -9,8 +9,9 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,8 +65,17 @@ class _LightKafka(GenuineKafka):
 class Side:
     """One of the two clusters. "{folder}" in a setting is replaced by the broker's directory."""
 
-    def __init__(self, name: str, zookeeper: ZooKeeper, directory: Path, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        zookeeper: ZooKeeper,
+        directory: Path,
+        settings: Mapping[str, str],
+        genuine: Collection[int] = (),
+    ) -> None:
+        """`genuine` are the brokers of Apache Kafka in the cluster named "ours"."""
         self.name = name
+        self._genuine = genuine
         self.brokers: dict[int, Server] = {}
         self.tools = JavaTools()
         self._zookeeper = zookeeper
@@ -92,7 +102,7 @@ class Side:
             **{name: value.replace("{folder}", str(folder)) for name, value in self._settings.items()},
         }
         broker: Server
-        if self.name == "ours":
+        if self.name == "ours" and broker_id not in self._genuine:
             broker = KafkaCompatBroker(folder, settings)
         else:
             broker = _LightKafka(folder, settings, zookeeper=self._zookeeper)
@@ -184,6 +194,23 @@ class Side:
         data = None if payload is None else json.dumps(payload).encode()
         self._client.create(self._chroot + path, data, sequence=sequential)
 
+    def elect(self, broker_id: int) -> None:
+        """Make a broker the controller: delete /controller while the other brokers are paused."""
+
+        def is_controller() -> bool:
+            data = self.node("/controller")
+            return data is not None and json.loads(data)["brokerid"] == broker_id
+
+        others = [broker.process.child for number, broker in self.brokers.items() if number != broker_id]
+        for child in others:
+            child.send_signal(signal.SIGSTOP)
+        try:
+            self._client.delete(f"{self._chroot}/controller")
+            wait_until(is_controller, SETTLE_S, f"{self.name}: controller {broker_id}", 0.02)
+        finally:
+            for child in others:
+                child.send_signal(signal.SIGCONT)
+
     def partition(self, topic: str, partition: int = 0) -> tuple[int, list[int]]:
         """Return (leader, in-sync replicas) from the partition state node, or (-2, []) if it is missing."""
         data = self.node(f"/brokers/topics/{topic}/partitions/{partition}/state")
@@ -221,14 +248,18 @@ def neutral(text: str) -> str:
 
 
 class Pair:
-    """Both clusters. `both` runs a step on each of them concurrently."""
+    """Both clusters. `both` runs a step on each of them concurrently. In our cluster, the brokers
+    `genuine` are of Apache Kafka, too.
+    """
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, settings: Mapping[str, str] | None = None, genuine: Collection[int] = ()
+    ) -> None:
         self.directory = directory
         self.zookeeper = ZooKeeper(directory / "zookeeper")
         self.zookeeper.start()
         given = SETTINGS | dict(settings or {})
-        self.ours = Side("ours", self.zookeeper, directory, given)
+        self.ours = Side("ours", self.zookeeper, directory, given, genuine)
         self.genuine = Side("genuine", self.zookeeper, directory, given)
         self.sides = (self.ours, self.genuine)
         self._threads = ThreadPoolExecutor(len(self.sides))
@@ -266,9 +297,11 @@ class Pair:
 
 
 @contextmanager
-def running(directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[Pair]:
+def running(
+    directory: Path, settings: Mapping[str, str] | None = None, genuine: Collection[int] = ()
+) -> Iterator[Pair]:
     """Start both clusters with all brokers."""
-    pair = Pair(directory, settings)
+    pair = Pair(directory, settings, genuine)
     try:
         pair.both(lambda side: side.start())
         yield pair

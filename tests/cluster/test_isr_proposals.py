@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -27,13 +29,17 @@ from tests.protocol.server_headers import decode_request_header
 
 TOPIC_ID = UUID(int=7)
 VERSION = 3
+VERSION_WITH_NAMES = 1
 CONTROLLER_ID = 1
 Answer = Callable[[AlterPartitionRequest], bytes]
 
 
-def _accept(request: AlterPartitionRequest, error: int = 0, error_of_partition: int = 0) -> bytes:
+def _accept(
+    request: AlterPartitionRequest, error: int = 0, error_of_partition: int = 0, version: int = VERSION
+) -> bytes:
     topics = [
         AlterPartitionResponseTopicData(
+            topic_name=topic.topic_name,
             topic_id=topic.topic_id,
             partitions=[
                 AlterPartitionResponsePartitionData(
@@ -41,7 +47,7 @@ def _accept(request: AlterPartitionRequest, error: int = 0, error_of_partition: 
                     error_code=error_of_partition,
                     leader_id=1,
                     leader_epoch=item.leader_epoch,
-                    isr=[broker.broker_id for broker in item.new_isr_with_epochs],
+                    isr=item.new_isr or [broker.broker_id for broker in item.new_isr_with_epochs],
                     partition_epoch=item.partition_epoch + 1,
                 )
                 for item in topic.partitions
@@ -49,14 +55,15 @@ def _accept(request: AlterPartitionRequest, error: int = 0, error_of_partition: 
         )
         for topic in request.topics
     ]
-    return bytes(codec.encode(AlterPartitionResponse(error_code=error, topics=topics), VERSION))
+    return bytes(codec.encode(AlterPartitionResponse(error_code=error, topics=topics), version))
 
 
 class ScriptedController:
     """Responds to AlterPartition requests with each of `answers` in turn, and then accepts all requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: int = VERSION) -> None:
         self.answers: list[Answer] = []
+        self._version = version
         self._server: asyncio.Server | None = None
 
     async def start(self) -> tuple[str, int]:
@@ -74,8 +81,8 @@ class ScriptedController:
                 size = int.from_bytes(await reader.readexactly(4), "big")
                 frame = memoryview(await reader.readexactly(size))
                 header, position = decode_request_header(frame)
-                request = codec.decode(AlterPartitionRequest, VERSION, frame, position)
-                answer = self.answers.pop(0) if self.answers else _accept
+                request = codec.decode(AlterPartitionRequest, self._version, frame, position)
+                answer = self.answers.pop(0) if self.answers else partial(_accept, version=self._version)
                 body = header.correlation_id.to_bytes(4, "big") + b"\0" + answer(request)
                 writer.write(len(body).to_bytes(4, "big") + body)
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -126,7 +133,13 @@ class World:
 async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     monkeypatch.setattr(isr_proposals, "FAILURE_PAUSE_S", 0.01, raising=False)
     monkeypatch.setattr(controller_link, "MALFORMED_PAUSE_S", 0.01, raising=False)
-    controller = ScriptedController()
+    async with _world(VERSION) as world:
+        yield world
+
+
+@asynccontextmanager
+async def _world(version: int) -> AsyncIterator[World]:
+    controller = ScriptedController(version)
     address = await controller.start()
 
     async def address_of(broker_id: int) -> tuple[str, int]:
@@ -134,11 +147,18 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
 
     service: Any = _Service()
     link = ControllerLink("test", service, address_of, 2_000)
-    proposals = IsrProposals(2, link, broker_epoch=lambda: 1, is_alive=lambda broker_id: True)
+    proposals = IsrProposals(
+        2, link, broker_epoch=lambda: 1, is_alive=lambda broker_id: True, version=version
+    )
     yield World(controller, proposals)
     await proposals.close()
     await link.close()
     await controller.close()
+
+
+async def test_isr_proposals_before_kafka_3_3_identify_topics_by_name() -> None:
+    async with _world(VERSION_WITH_NAMES) as world:
+        assert await world.propose(1, (1, 2, 3)) == IsrAnswer(ErrorCode.NONE, 3, (1, 2, 3), 5)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from kafka_compat.cluster.controller_service import ControllerService
 from kafka_compat.cluster.controller_settings import ControllerTermSettings
 from kafka_compat.cluster.registration import register
 from kafka_compat.cluster.shared_store import CurrentSession
+from kafka_compat.config.inter_broker_protocol import LATEST
 from kafka_compat.coordination.controller.outcomes import ControllerSettings
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint
@@ -235,7 +236,7 @@ async def test_requests_do_not_wait_for_a_lost_controller(tree: EmbeddedMetadata
 
     nobody: Any = None
     settings = ControllerTermSettings(
-        ControllerSettings(), "PLAINTEXT", False, 30_000, None, nobody, lambda: NONE
+        ControllerSettings(), "PLAINTEXT", False, 30_000, None, LATEST, nobody, lambda: NONE
     )
     long_work = LongWork(asyncio.get_running_loop())
     service = ControllerService(3, lambda: settings, lambda: 0, Tasks(), long_work)

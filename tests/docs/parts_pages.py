@@ -39,7 +39,13 @@ PACKAGES = {
             )
         ),
     ),
-    "tools": ("kafka_compat/cli", "kafka_compat/tools", "kafka_compat/client", "kafka_compat/status"),
+    "tools": (
+        "kafka_compat/cli",
+        "kafka_compat/migration",
+        "kafka_compat/tools",
+        "kafka_compat/client",
+        "kafka_compat/status",
+    ),
     "console": ("kafka_compat/page", "kafka_compat/search", "kafka_compat/decoding"),
     "monitoring": ("kafka_compat/metrics", "kafka_compat/otlp", "kafka_compat/http"),
     "pipelines": ("kafka_compat/pipelines",),

@@ -46,8 +46,6 @@ WHY_STORED: Mapping[str, str] = {
     "initial.broker.registration.timeout.ms": "A broker waits for the quorum until it is stopped.",
     "password.encoder.": "Passwords cannot be set dynamically, so they are not encrypted.",
     "metric": "Metrics are served over HTTP: see [monitoring.md](monitoring.md).",
-    "inter.broker.protocol.version": "Brokers communicate with the 3.9 protocol; set 3.9 on "
-    "Apache Kafka brokers in the same cluster.",
     "offsets.load.buffer.size": "Offsets are loaded in blocks of a fixed size.",
     "offsets.commit.required.acks": "Offset commits always wait for all in-sync replicas.",
     "create.topic.policy": "The broker does not load Java classes.",

@@ -63,6 +63,8 @@ class FaultCluster:
 
     heap = "512M"
     """Heap size of Apache Kafka's brokers."""
+    version = "3.9.1"
+    """The version of Apache Kafka's brokers."""
 
     def __init__(
         self,
@@ -174,6 +176,7 @@ class FaultCluster:
             return LastingGenuineKafka(
                 directory,
                 settings,
+                version=self.version,
                 port=port,
                 zookeeper=self.zookeeper,
                 heap=self.heap,
@@ -223,6 +226,10 @@ class FaultCluster:
     def has_topic(self, topic: str) -> bool:
         """Return whether the topic exists, including the remains of an incomplete deletion."""
         return self._nodes.retry(self._nodes.exists, f"/brokers/topics/{topic}") is not None
+
+    def node(self, path: str) -> Any:
+        """Return the JSON value in a node, or None if the node does not exist."""
+        return self._json(path)
 
     def _children(self, path: str) -> list[str]:
         from kazoo.exceptions import NoNodeError

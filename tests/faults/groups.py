@@ -23,7 +23,13 @@ stays idle (`join_group_async`). A long timeout costs nothing, because a poll wi
 immediately.
 """
 _RETRIES_S = 30.0
-_PASSING = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
+_PASSING = (
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    # Seen once in an hour, when the coordinator was replaced by a broker of Kafka 2.8, with older versions.
+    "_UNSUPPORTED_FEATURE",
+)
 """Errors that librdkafka returns to its application, and that the Java client retries."""
 _END_S = 60.0
 

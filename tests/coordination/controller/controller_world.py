@@ -153,7 +153,11 @@ class World:
         self.replies.pop("isr", None)
         self.send(
             events.AlterPartitionRequested(
-                "isr", leader, wrong.get("broker_epoch", epoch), {partition: change}
+                "isr",
+                leader,
+                wrong.get("broker_epoch", epoch),
+                {partition: change},
+                knows_ineligible=not wrong.get("old", 0),
             )
         )
         reply = self.replies.get("isr")
