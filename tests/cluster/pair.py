@@ -182,6 +182,9 @@ class Side:
             except NoNodeError:
                 continue
             text = "null" if data is None else self._neutral(data.decode())
+            if path.startswith(("/kafka-acl/", "/kafka-acl-extended/")) and data:
+                # The entries are a set, whose order in Apache Kafka depends on hash codes.
+                text = str(sorted(json.dumps(entry) for entry in json.loads(data).get("acls", ())))
             found[path or "/"] = f"{text} version {stat.version}" if path.endswith("/state") else text
             waiting.extend(f"{path}/{name}" for name in self.children(path or "/"))
         # The tools send requests to several brokers concurrently, so the order of their notices varies.

@@ -101,7 +101,7 @@ class Operations:
         return Operation("kafka-configs", ("--alter", "--topic", self._topic(), *change))
 
     def _configure_broker(self) -> Operation:
-        value = f"log.cleaner.threads={self._random.randint(1, 3)}"
+        value = f"log.cleaner.threads={self._random.randint(1, 2)}"
         if self._random.random() < 0.5:
             whom: tuple[str, ...] = ("--broker", str(self._random.choice(BROKERS)))
             value = f"log.retention.ms={self._random.randint(3_600_000, 9_600_000)}"
