@@ -23,7 +23,8 @@ LOOK_EVERY_S = 0.25
 GRACE_S = 1.5
 """How long a node may be silent before it is probed. A reconnection takes less time."""
 RECONNECTION_S = LOOK_EVERY_S
-"""How long a node that closed its connection has to fetch again before it is probed. It usually does so at once.
+"""How long a node that closed its connection has to fetch again before it is probed. It usually does so at
+once.
 """
 _STEP_S_MAX = 2 * LOOK_EVERY_S
 """A longer interval between two calls means that the process did not run."""

@@ -40,6 +40,8 @@ class MetadataCache:
         this object, because leaders and offline replicas depend on which brokers are alive.
         """
         self.controller_id = -1
+        self.has_controller_left = False
+        """Whether the process of `controller_id` has ended, and there is no other controller yet."""
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
         self.finalized_features_epoch = -1
@@ -48,6 +50,16 @@ class MetadataCache:
         """The finalized level of each supported feature. 0: the feature is disabled."""
         self._names: dict[UUID, str] = {}
         self._by_collision_key: dict[str, str] = {}
+
+    @property
+    def controller_for_clients(self) -> int:
+        """The ID of the controller that responses name. Clients do not recover from one that has ended."""
+        return self.local_id if self.has_controller_left else self.controller_id
+
+    def controller_left(self) -> None:
+        """Record that the process of the controller has ended."""
+        self.has_controller_left = True
+        self.generation += 1
 
     def reachable_leader(self, partition: PartitionMetadata) -> int | None:
         """Return the leader's ID, or None if the leader is not registered. Metadata responses omit such
@@ -152,6 +164,9 @@ class MetadataChange:
         self._cache.generation += 1
 
     def set_controller(self, controller_id: int) -> None:
+        if self._cache.has_controller_left:
+            self._cache.has_controller_left = False
+            self._cache.generation += 1
         if controller_id != self._cache.controller_id:
             self._cache.controller_id = controller_id
             self._cache.generation += 1

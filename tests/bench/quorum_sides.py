@@ -16,7 +16,7 @@ from tests.support.servers import PROJECT, GenuineKafka, KafkaCompatBroker, meta
 
 HEAP = "1G"
 """The heap that Kafka's start script sets."""
-START_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 600.0
 _COMMON = {
     "auto.create.topics.enable": "false",
     "offsets.topic.replication.factor": "3",

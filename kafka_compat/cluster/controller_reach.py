@@ -1,0 +1,70 @@
+"""Detects that the process of the controller has ended, in a cluster with a metadata quorum.
+
+The metadata names the controller until its session ends and another broker is elected, which takes a second
+or two. A client that learns of a controller whose process has ended may wait for this broker until its
+request times out: librdkafka does not ask again who the controller is. In Apache Kafka's quorums, each broker
+accepts the requests that are meant for the controller. Here, a broker names itself as the controller
+meanwhile, and accepts the requests for topics that every broker can carry out.
+
+If the connection over which the controller sends its requests closes, the broker tries to connect to the
+controller. Its process has ended if nothing listens at its address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kafka_compat.api.caller import Session
+    from kafka_compat.metadata.cache import MetadataCache
+    from kafka_compat.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+CONNECT_S: Final = 1.0
+
+
+class ControllerReach:
+    """The connection of the controller to this broker."""
+
+    def __init__(
+        self, metadata: MetadataCache, address_of: Callable[[int], tuple[str, int] | None], tasks: Tasks
+    ) -> None:
+        """`address_of` returns a broker's address, or None if it is unknown."""
+        self._metadata = metadata
+        self._address_of = address_of
+        self._tasks = tasks
+
+    def called(self, session: Session, controller_id: int) -> None:
+        """Record that the controller has sent a request over this connection."""
+        session.when_left("controller", partial(self._left, controller_id))
+
+    def _left(self, controller_id: int) -> None:
+        is_other = self._metadata.local_id != controller_id == self._metadata.controller_id
+        if is_other and not self._tasks.closed:
+            self._tasks.spawn("looking for the controller", partial(self._look, controller_id))
+
+    async def _look(self, controller_id: int) -> None:
+        address = self._address_of(controller_id)
+        if address is None or not await _is_refused(*address):
+            return
+        if self._metadata.controller_id == controller_id:
+            log.info("The process of controller %d has ended", controller_id)
+            self._metadata.controller_left()
+
+
+async def _is_refused(host: str, port: int) -> bool:
+    """Return whether nothing listens at an address."""
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            _, writer = await asyncio.open_connection(host, port)
+    except ConnectionRefusedError:
+        return True
+    except OSError:  # a TimeoutError, too
+        return False
+    writer.transport.abort()
+    return False
