@@ -6,14 +6,13 @@ request times out: librdkafka does not ask again who the controller is. In Apach
 accepts the requests that are meant for the controller. Here, a broker names itself as the controller
 meanwhile, and accepts the requests for topics that every broker can carry out.
 
-If the connection over which the controller sends its requests closes, the broker tries to connect to the
-controller. Its process has ended if nothing listens at its address.
+This begins when the connection closes over which the controller sends its requests. If the controller only
+closed an idle connection, it accepts another one, and is named again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -23,9 +22,8 @@ if TYPE_CHECKING:
     from kafka_compat.metadata.cache import MetadataCache
     from kafka_compat.tasks import Tasks
 
-log = logging.getLogger(__name__)
-
-CONNECT_S: Final = 1.0
+_CONNECT_S: Final = 1.0
+_ENDING_S: Final = 0.2
 
 
 class ControllerReach:
@@ -46,25 +44,23 @@ class ControllerReach:
     def _left(self, controller_id: int) -> None:
         is_other = self._metadata.local_id != controller_id == self._metadata.controller_id
         if is_other and not self._tasks.closed:
+            self._metadata.set_controller_left(True)
             self._tasks.spawn("looking for the controller", partial(self._look, controller_id))
 
     async def _look(self, controller_id: int) -> None:
+        # A process that is ending may have closed the connection, but not its listener yet.
+        await asyncio.sleep(_ENDING_S)
         address = self._address_of(controller_id)
-        if address is None or not await _is_refused(*address):
-            return
-        if self._metadata.controller_id == controller_id:
-            log.info("The process of controller %d has ended", controller_id)
-            self._metadata.controller_left()
+        if address is not None and await _accepts(*address) and self._metadata.controller_id == controller_id:
+            self._metadata.set_controller_left(False)
 
 
-async def _is_refused(host: str, port: int) -> bool:
-    """Return whether nothing listens at an address."""
+async def _accepts(host: str, port: int) -> bool:
+    """Return whether a process accepts connections at an address."""
     try:
-        async with asyncio.timeout(CONNECT_S):
+        async with asyncio.timeout(_CONNECT_S):
             _, writer = await asyncio.open_connection(host, port)
-    except ConnectionRefusedError:
-        return True
     except OSError:  # a TimeoutError, too
         return False
     writer.transport.abort()
-    return False
+    return True

@@ -41,7 +41,7 @@ class MetadataCache:
         """
         self.controller_id = -1
         self.has_controller_left = False
-        """Whether the process of `controller_id` has ended, and there is no other controller yet."""
+        """Whether `controller_id` has closed its connection to this broker. Its process may have ended."""
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
         self.finalized_features_epoch = -1
@@ -53,13 +53,14 @@ class MetadataCache:
 
     @property
     def controller_for_clients(self) -> int:
-        """The ID of the controller that responses name. Clients do not recover from one that has ended."""
+        """The ID of the controller in responses. Some clients wait in vain for one that has ended."""
         return self.local_id if self.has_controller_left else self.controller_id
 
-    def controller_left(self) -> None:
-        """Record that the process of the controller has ended."""
-        self.has_controller_left = True
-        self.generation += 1
+    def set_controller_left(self, has_left: bool) -> None:
+        """Record whether the controller has closed its connection. A new controller resets this."""
+        if has_left != self.has_controller_left:
+            self.has_controller_left = has_left
+            self.generation += 1
 
     def reachable_leader(self, partition: PartitionMetadata) -> int | None:
         """Return the leader's ID, or None if the leader is not registered. Metadata responses omit such
@@ -164,9 +165,7 @@ class MetadataChange:
         self._cache.generation += 1
 
     def set_controller(self, controller_id: int) -> None:
-        if self._cache.has_controller_left:
-            self._cache.has_controller_left = False
-            self._cache.generation += 1
+        self._cache.set_controller_left(False)
         if controller_id != self._cache.controller_id:
             self._cache.controller_id = controller_id
             self._cache.generation += 1
