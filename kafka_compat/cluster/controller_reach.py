@@ -15,15 +15,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from kafka_compat.api.caller import Session
     from kafka_compat.metadata.cache import MetadataCache
     from kafka_compat.tasks import Tasks
 
 _CONNECT_S: Final = 1.0
 _ENDING_S: Final = 0.2
+
+
+class ControllerConnection(Protocol):
+    """The connection over which the controller sends its requests."""
+
+    def when_left(self, purpose: object, call: Callable[[], None]) -> None:
+        """Set a callback to run when the connection closes. It replaces any callback for the same purpose."""
 
 
 class ControllerReach:
@@ -37,9 +43,9 @@ class ControllerReach:
         self._address_of = address_of
         self._tasks = tasks
 
-    def called(self, session: Session, controller_id: int) -> None:
+    def called(self, connection: ControllerConnection, controller_id: int) -> None:
         """Record that the controller has sent a request over this connection."""
-        session.when_left("controller", partial(self._left, controller_id))
+        connection.when_left("controller", partial(self._left, controller_id))
 
     def _left(self, controller_id: int) -> None:
         is_other = self._metadata.local_id != controller_id == self._metadata.controller_id

@@ -35,10 +35,9 @@ from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.tasks import Tasks
 
 if TYPE_CHECKING:
-    from kafka_compat.api.caller import Session
     from kafka_compat.cluster.broker_context import BrokerContext, StoreConnection
     from kafka_compat.cluster.controller_orders import ControllerOrders
-    from kafka_compat.cluster.controller_reach import ControllerReach
+    from kafka_compat.cluster.controller_reach import ControllerConnection, ControllerReach
     from kafka_compat.cluster.controller_settings import ControllerTermSettings
     from kafka_compat.cluster.local_orders import LocalOrders
     from kafka_compat.cluster.own_store import OwnStore
@@ -201,10 +200,10 @@ class Membership:
         context = self._context
         return LocalOrders(self.orders, context.metadata.local_id, context.config.inter_broker_listener)
 
-    def controller_called(self, session: Session, controller_id: int) -> None:
+    def controller_called(self, connection: ControllerConnection, controller_id: int) -> None:
         """Record the connection over which the controller sends its requests."""
         if self._controller_reach is not None:
-            self._controller_reach.called(session, controller_id)
+            self._controller_reach.called(connection, controller_id)
 
     def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
         """Return a marker writer for all partitions. `local` writes to this broker's partitions."""

@@ -61,6 +61,7 @@ class Topics:
         self._replicas = replicas
         self._may_have_peers = may_have_peers
         quorum = context.config.quorum
+        self._is_on_quorum = quorum is not None
         self._is_only_controller = quorum is not None and quorum.sole_address is not None
         self.writes = TopicWrites()
         self._unseen: set[str] = set()
@@ -152,7 +153,9 @@ class Topics:
         timeout_ms: int = CHANGE_TIMEOUT_MS,
         charge: Charge | None = None,
     ) -> TopicMetadata:
-        """Create a topic, and return when all partitions have leaders. Raises KafkaError if this fails."""
+        """Create a topic, and return when all partitions have leaders, except, on a quorum, for those whose
+        brokers have died. Raises KafkaError if this fails.
+        """
         await self._check_controller()
         return await self._make(
             name,
@@ -197,15 +200,18 @@ class Topics:
                 return TopicMetadata(name, ZERO_UUID, describe_partitions(replicas))
             if charge is not None:
                 charge(len(replicas))
+            state = TopicState(name, new_topic_id(), replicas)
             with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
-                await self._write(TopicState(name, new_topic_id(), replicas), configs)
+                await self._write(state, configs)
             self._unseen.add(name)
             topic_log.created(name, replicas)
         try:
-            await self._until(lambda: self._all_led(name, len(replicas)), timeout_ms)
+            await self._until(lambda: self._is_settled(name, replicas), timeout_ms)
         finally:
             self._unseen.discard(name)
-        created = self._metadata.topics[name]
+        created = self._metadata.topics.get(name)
+        if created is None or len(created.partitions) < len(replicas):
+            return TopicMetadata(name, state.topic_id, describe_partitions(replicas))
         await self._check_resources(created)
         return created
 
@@ -372,6 +378,24 @@ class Topics:
             and len(known.partitions) >= partition_count
             and all(partition.leader >= 0 for partition in known.partitions)
         )
+
+    def _is_settled(self, name: str, replicas: Mapping[int, Sequence[int]]) -> bool:
+        """Return whether each partition of a new topic has a leader, or, on a quorum, has no registered
+        replica any more, for example because its broker has just died. The metadata may lack such partitions.
+        In Kafka's quorums, clients do not wait for leaders at all.
+        """
+        if self._all_led(name, len(replicas)):
+            return True
+        if not self._is_on_quorum:
+            return False
+        return all(
+            self._is_led(name, index) or self._metadata.brokers.keys().isdisjoint(assigned)
+            for index, assigned in replicas.items()
+        )
+
+    def _is_led(self, name: str, index: int) -> bool:
+        partition = self._metadata.partition(name, index)
+        return partition is not None and partition.leader >= 0
 
     async def _until(self, reached: Callable[[], bool], timeout_ms: int = CHANGE_TIMEOUT_MS) -> None:
         try:

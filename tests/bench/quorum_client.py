@@ -27,7 +27,7 @@ from kafka_compat.protocol.messages.describe_quorum import (
     ResponsePartitionData,
     TopicData,
 )
-from kafka_compat.protocol.messages.metadata import MetadataResponse
+from kafka_compat.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kafka_compat.protocol.messages.produce import ProduceResponse
 from tests.bench import growth_client
 from tests.bench.growth_client import Wire, decoded, frame
@@ -79,10 +79,12 @@ class ClusterClient:
                 broken.close()
             return None
 
-    def metadata(self, topic: str | None = None, broker_id: int | None = None) -> MetadataResponse | None:
-        """Return the metadata of a topic, or of all topics, from one broker or from any."""
-        request = growth_client.metadata(topic)
-        for each in self._ports if broker_id is None else (broker_id,):
+    def metadata(self, *topics: str) -> MetadataResponse | None:
+        """Return the metadata of these topics, or of all topics, from any broker."""
+        named = [MetadataRequestTopic(name=topic) for topic in topics]
+        asking = MetadataRequest(topics=named or None, allow_auto_topic_creation=False)
+        request = frame(ApiKey.METADATA, 8, asking)
+        for each in self._ports:
             if each in self.avoided:
                 continue
             answer = self.ask(each, request)

@@ -6,16 +6,18 @@ python -m tests.bench.quorum_growth [--partitions 100000] [--replicated 1000] [-
 This broker and Apache Kafka 4.4.0 (the heap of its start script) are compared in pairs of runs, in the order
 A B, B A, … The nodes 1, 2 and 3 have both roles; the others are brokers, so that the partitions of one
 process do not need more files than it may open (Apache Kafka needs one per replica). --partitions have one
-replica each, and --replicated partitions have three, the first of which is on a combined node. Timeouts are
-Kafka's defaults, and snapshots are taken every megabyte. Measurements:
+replica each, and --replicated partitions have three. Timeouts are Kafka's defaults, and a snapshot is
+taken after ten bytes of records per partition. Measurements:
 
 - failover: kill -9 of the leader of the quorum, and then of the broker that Metadata names as the controller;
   each is started again. `create` is the time until a client has created a topic, `led` the time until no
-  partition has the killed node as its leader in the metadata of another broker and all replicated partitions
-  have leaders, and `stall` the longest latency of a small request to any other broker in that time, without
-  the time in which the broker waited for a processor. Each is the longer one of both kills.
-- voter: the metadata log of the last killed node is deleted before its start. `caught up` is the time from
-  its start until the leader reports that it has the whole log. The node must have fetched a snapshot.
+  partition of a sample has the killed node as its leader in the metadata of another broker and all
+  replicated partitions have leaders, and `stall` the longest latency of a small request to any other broker
+  in that time, without the time in which the broker waited for a processor. Each is the longer one of both
+  kills.
+- voter: a voter that is not the leader is killed, and its metadata log is deleted before its start. `caught
+  up` is the time from its start until the leader reports that it has the whole log. The node must have
+  fetched a snapshot.
 """
 
 from __future__ import annotations
@@ -35,6 +37,9 @@ from tests.faults.stalls import StallWatch
 PARTITIONS_PER_TOPIC = 10
 TOPICS_PER_REQUEST = 500
 REPLICATED = "replicated"
+SAMPLE = 50
+"""Number of topics whose leaders are observed during a failover: the metadata of all would take CPU time."""
+LOOK_S = 0.5
 WITHIN_S = 900.0
 CALM_S = 2.0
 COLUMNS = {
@@ -43,10 +48,10 @@ COLUMNS = {
     "caught_up_s": "caught up",
     "stall_ms": "stall",
 }
-SETTINGS = {
-    "metadata.log.max.record.bytes.between.snapshots": "1000000",
-    "log.index.size.max.bytes": "65536",
-}
+SNAPSHOT_BYTES_PER_PARTITION = 10
+"""Bytes of new records after which a snapshot is taken, for each partition."""
+MARKERS = ("meta.properties", "kafka-compat-metadata", "partition.metadata")
+"""Files of a metadata log that do not contain metadata. They show what kind of node uses the directory."""
 STEPS = 5
 _FILES_PER_BROKER = 2000
 """Files that a broker of Apache Kafka has open without partitions, at most."""
@@ -62,6 +67,7 @@ class Growth:
         self._client = ClusterClient({broker_id: node.port for broker_id, node in side.brokers.items()})
         self._watches: dict[int, StallWatch] = {}
         self._made = 0
+        self._topics = [f"topic-{number:06}" for number in range(partitions // PARTITIONS_PER_TOPIC)]
 
     def close(self) -> None:
         for watch in self._watches.values():
@@ -76,17 +82,15 @@ class Growth:
         progress.step(f"{label}: creation of {self._partitions} partitions")
         self._create()
         figures: list[dict[str, float]] = []
-        node_id = -1
         for what, target in (("quorum leader", self._client.quorum_leader), ("controller", self._controller)):
-            if node_id >= 0:
-                self._rejoin(node_id)
             node_id = target()
             progress.step(f"{label}: kill -9 of node {node_id} ({what})")
             found = self._fail_over(node_id, len(figures))
             progress.note(f"{label}: {what}: {found}")
             figures.append(found)
+            self._rejoin(node_id)
         progress.step(f"{label}: a new voter")
-        voter = self._join(node_id)
+        voter = self._join(min(set(self._side.voters) - {self._client.quorum_leader()}))
         progress.note(f"{label}: new voter: {voter}")
         failover = {name: max(each[name] for each in figures) for name in figures[0]}
         return {"failover": failover, "voter": voter}
@@ -96,14 +100,15 @@ class Growth:
         self._side.nodes[node_id].start(WITHIN_S)
         self._client.avoided.discard(node_id)
         until(self._is_complete, "all replicas in sync", WITHIN_S)
-        until(lambda: self._lag(node_id) <= 0, "the node as a voter", WITHIN_S)
+        if node_id in self._side.voters:
+            until(lambda: self._lag(node_id) <= 0, "the node as a voter", WITHIN_S)
 
     def _controller(self) -> int:
         return until(self._client.controller_id, "a controller")
 
     def _create(self) -> None:
         """Create all topics, and wait until every partition has a leader."""
-        names = [f"topic-{number:06}" for number in range(self._partitions // PARTITIONS_PER_TOPIC)]
+        names = self._topics
         for first in range(0, len(names), TOPICS_PER_REQUEST):
             some = names[first : first + TOPICS_PER_REQUEST]
             wire = growth_client.Wire(self._side.brokers[self._controller()].port)
@@ -117,6 +122,7 @@ class Growth:
         """Return whether brokers know each other, and each partition has a leader and all its replicas."""
         if not self._side.complete():
             return False
+        time.sleep(LOOK_S)  # the metadata of all partitions takes CPU time
         found = self._client.metadata()
         if found is None:
             return False
@@ -141,24 +147,25 @@ class Growth:
 
     def _is_led_without(self, node_id: int) -> bool:
         """Return whether all partitions that can have a leader have one, according to another broker."""
-        time.sleep(0.1)  # Metadata of all partitions takes CPU time
         replicated = self._client.metadata(REPLICATED)
         if replicated is None or any(
             each.leader_id in (node_id, -1) for topic in replicated.topics for each in topic.partitions
         ):
             return False
-        found = self._client.metadata()
+        found = self._client.metadata(*self._topics[:: max(len(self._topics) // SAMPLE, 1)])
         return found is not None and not any(
             each.leader_id == node_id for topic in found.topics for each in topic.partitions
         )
 
     def _join(self, node_id: int) -> dict[str, float]:
-        """Start a node without its metadata log, and return the time until it has caught up."""
+        """Kill a node, and start it without its metadata log. Return the time until it has caught up."""
         self._watch(except_for=node_id)
         node = self._side.nodes[node_id]
+        self._client.avoided.add(node_id)
+        node.kill()
         directory = node.directory / "metadata" / "__cluster_metadata-0"
         for file in directory.iterdir():
-            if file.name != "meta.properties":
+            if file.name not in MARKERS:
                 file.unlink()
         node.prepare()
         began_ms = time.time_ns() // 1_000_000
@@ -242,7 +249,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.set_defaults(pairs=1)
     arguments = parser.parse_args(argv)
     check_limits(arguments.partitions + 3 * arguments.replicated, arguments.brokers)
-    layout = replace(COMBINED, brokers=range(4, arguments.brokers + 1), overrides=SETTINGS)
+    settings = {
+        "metadata.log.max.record.bytes.between.snapshots": str(
+            SNAPSHOT_BYTES_PER_PARTITION * arguments.partitions
+        ),
+        "log.index.size.max.bytes": "65536",
+    }
+    layout = replace(COMBINED, brokers=range(4, arguments.brokers + 1), overrides=settings)
     in_pairs.compare_sides(
         arguments,
         quorum_sides.makers(arguments, layout),

@@ -89,3 +89,16 @@ async def test_every_broker_of_a_quorum_creates_topics_when_the_controllers_proc
     created = await other.services.topics.create("orders", partitions=2, replication_factor=2)
     assert [partition.leader > 0 for partition in created.partitions] == [True, True]
     await cluster.stop()
+
+
+async def test_the_creation_of_a_topic_does_not_wait_for_leaders_on_brokers_that_have_died(
+    tmp_path: Path,
+) -> None:
+    cluster = QuorumCluster(tmp_path, count=1, controllers=1)
+    await cluster.start()
+    broker = cluster.brokers[1]
+    await until(lambda: broker.metadata.controller_id == 1)
+    assigned = {0: (1,), 1: (9,)}
+    created = await broker.services.topics.create("orders", assignments=assigned, timeout_ms=60_000)
+    assert [partition.replicas for partition in created.partitions] == [(1,), (9,)]
+    await cluster.stop()
