@@ -200,7 +200,8 @@ class Topics:
                 return TopicMetadata(name, ZERO_UUID, describe_partitions(replicas))
             if charge is not None:
                 charge(len(replicas))
-            state = TopicState(name, new_topic_id(), replicas)
+            topic_id = new_topic_id()
+            state = TopicState(name, topic_id, replicas)
             with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
                 await self._write(state, configs)
             self._unseen.add(name)
@@ -211,7 +212,7 @@ class Topics:
             self._unseen.discard(name)
         created = self._metadata.topics.get(name)
         if created is None or len(created.partitions) < len(replicas):
-            return TopicMetadata(name, state.topic_id, describe_partitions(replicas))
+            return TopicMetadata(name, topic_id, describe_partitions(replicas))
         await self._check_resources(created)
         return created
 
