@@ -45,12 +45,21 @@ class Marker(NamedTuple):
     """The number of moves so far, including a move that is not complete."""
     brokers: tuple[int, ...] = ()
     """The brokers that were registered when the last move began."""
+    aborted_at: int = -1
+    """The version of the brokers' default settings at which the last move was aborted, or -1. The next move
+    begins after these settings have changed."""
 
     def encoded(self) -> bytes:
         """Return the payload of the node."""
-        return encode_json(
-            {"version": 1, "state": self.state.value, "move": self.move, "brokers": list(self.brokers)}
-        )
+        values: dict[str, object] = {
+            "version": 1,
+            "state": self.state.value,
+            "move": self.move,
+            "brokers": list(self.brokers),
+        }
+        if self.aborted_at >= 0:
+            values["aborted_at"] = self.aborted_at
+        return encode_json(values)
 
 
 def decode_marker(data: bytes | None) -> Marker:
@@ -60,7 +69,8 @@ def decode_marker(data: bytes | None) -> Marker:
         state = StoreState(values.text("state"))
     except ValueError:
         raise MalformedNode(MARKER, f"unknown state {values.text('state')!r:.60}") from None
-    return Marker(state, values.integer("move"), values.brokers("brokers"))
+    aborted_at = values.integer("aborted_at", -1, low=-1)
+    return Marker(state, values.integer("move"), values.brokers("brokers"), aborted_at)
 
 
 async def read_marker(store: MetadataStore) -> tuple[Marker | None, int]:

@@ -1,7 +1,8 @@
 """Elections: votes and pre-votes, asked for and granted, and the messages of leaders about their epochs.
 
 Rules:
-- A request with a higher epoch ends the role in the lower one, whoever sends it.
+- A request with a higher epoch ends the role in the lower one, whoever sends it. Epochs have 31 bits: a
+  request whose epoch is so high that the next ones would soon be exhausted is rejected. (Not so in Kafka.)
 - A vote is granted once in an epoch, only while its leader is unknown, and only for a log that is at least
   as long as this one: the last epochs are compared first, then the ends.
 - A pre-vote changes nothing (KIP-996). It is granted for such a log, except by leaders, and by followers
@@ -23,6 +24,13 @@ from kafka_compat.coordination.raft.role_states import Follower, Nominee, Resign
 from kafka_compat.coordination.raft.values import NO_NODE, ReplicaKey, Role
 from kafka_compat.coordination.raft.voter_set import is_same
 
+_PLAUSIBLE_EPOCH_MAX = 2**30
+"""The highest epoch that a request may have at any time. A quorum with an election per second needs 34 years
+to reach it.
+"""
+_HIGHER_EPOCHS_MAX = 1000
+"""How much higher than this node's epoch the epoch of a request may be above _PLAUSIBLE_EPOCH_MAX."""
+
 
 class Elections:
     def __init__(self, quorum: QuorumState) -> None:
@@ -37,6 +45,9 @@ class Elections:
             return
         # A candidate's epoch is above that of its last record; a prospective node has not entered one yet.
         if event.last.epoch > event.epoch or (event.last.epoch == event.epoch and not event.pre_vote):
+            self._answer_vote(event, RaftError.INVALID_REQUEST, granted=False)
+            return
+        if not self._is_plausible(event.epoch):
             self._answer_vote(event, RaftError.INVALID_REQUEST, granted=False)
             return
         if event.epoch < quorum.epoch:
@@ -74,7 +85,7 @@ class Elections:
             self.learn(event.epoch, event.leader_id)
             if isinstance(quorum.state, Nominee) and quorum.state.leader_id == event.leader_id:
                 # The missed leader reaches this node again. (Kafka's node goes on with its election.)
-                quorum.become_follower(event.epoch, event.leader_id)
+                quorum.become_follower(event.epoch, event.leader_id, is_missed=True)
             if isinstance(quorum.state, Follower):
                 quorum.state.fetch_deadline_ms = quorum.fetch_deadline_ms(event.leader_id)
         self._answer_epoch(event, error)
@@ -94,7 +105,7 @@ class Elections:
         quorum = self._quorum
         if epoch < quorum.epoch:
             return RaftError.FENCED_LEADER_EPOCH
-        if leader_id < 0:
+        if leader_id < 0 or not self._is_plausible(epoch):
             return RaftError.INVALID_REQUEST
         known = quorum.election.leader_id
         if epoch == quorum.epoch and (
@@ -102,6 +113,9 @@ class Elections:
         ):
             return RaftError.INVALID_REQUEST
         return RaftError.NONE
+
+    def _is_plausible(self, epoch: int) -> bool:
+        return epoch <= max(_PLAUSIBLE_EPOCH_MAX, self._quorum.epoch + _HIGHER_EPOCHS_MAX)
 
     def _succession_delay_ms(self, successors: tuple[ReplicaKey, ...]) -> int:
         """Return 0 for the first successor, and an exponentially growing delay for the others."""
@@ -176,7 +190,7 @@ class Elections:
 
     def _lose(self, state: Nominee) -> None:
         if state.leader_id != NO_NODE:
-            self._quorum.become_follower(self._quorum.epoch, state.leader_id)
+            self._quorum.become_follower(self._quorum.epoch, state.leader_id, is_missed=True)
         else:
             self._quorum.become_unattached(self._quorum.epoch)
 

@@ -103,7 +103,7 @@ class Following:
 
     def _leader_is_alive(self, state: Follower) -> None:
         state.fetch_deadline_ms = self._quorum.fetch_deadline_ms(state.leader_id)
-        state.is_leader_gone = False
+        state.is_leader_gone = state.is_leader_missed = False
 
     # --- snapshots
 

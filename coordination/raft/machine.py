@@ -23,8 +23,9 @@ from kafka_compat.coordination.raft.leader_state import LeaderState
 from kafka_compat.coordination.raft.leading import Leading
 from kafka_compat.coordination.raft.log_state import LogState
 from kafka_compat.coordination.raft.quorum_state import QuorumState
-from kafka_compat.coordination.raft.role_states import Follower
+from kafka_compat.coordination.raft.role_states import Follower, Nominee
 from kafka_compat.coordination.raft.values import (
+    NO_NODE,
     ElectionState,
     QuorumDescription,
     RaftSettings,
@@ -135,6 +136,10 @@ class RaftMachine:
         return min((time_ms for time_ms in times if time_ms is not None), default=None)
 
     @property
+    def settings(self) -> RaftSettings:
+        return self._quorum.settings
+
+    @property
     def role(self) -> Role:
         return self._quorum.state.role
 
@@ -156,6 +161,15 @@ class RaftMachine:
         if isinstance(state, Follower):
             return state.has_fetched and not state.is_leader_gone
         return self._quorum.is_leader
+
+    @property
+    def expected_leader_id(self) -> int:
+        """The ID of the leader to which records may be sent: the known leader, unless this node seeks another
+        one, or has sought one in vain and not heard the known one since; -1 if there is none.
+        """
+        state = self._quorum.state
+        is_missed = isinstance(state, Nominee) or (isinstance(state, Follower) and state.is_leader_missed)
+        return NO_NODE if is_missed else self._quorum.leader_id
 
     @property
     def voted(self) -> ReplicaKey | None:

@@ -159,13 +159,15 @@ class QuorumState:
         """Vote for a candidate in this epoch."""
         self._save(self.election._replace(voted=candidate))
 
-    def become_follower(self, epoch: int, leader_id: int) -> None:
-        """Follow the leader of this epoch or of a later one."""
+    def become_follower(self, epoch: int, leader_id: int, *, is_missed: bool = False) -> None:
+        """Follow the leader of this epoch or of a later one. `is_missed`: this node does not hear it."""
         if epoch < self.epoch or leader_id == self.local.node_id:
             raise ValueError(f"node {leader_id} cannot lead epoch {epoch} for node {self.local.node_id}")
         voted = self.election.voted if epoch == self.epoch else None
         self._save(ElectionState(epoch, leader_id, voted))
-        self._become(self._follower(leader_id))
+        follower = self._follower(leader_id)
+        follower.is_leader_missed = is_missed
+        self._become(follower)
 
     def become_prospective(self) -> None:
         """Ask for pre-votes, in the same epoch."""

@@ -19,12 +19,14 @@ class Follower:
     """Fetches from the leader. A voter becomes prospective at `fetch_deadline_ms`.
 
     `is_leader_gone` is true if the leader has resigned, or its process has gone: then pre-votes are granted.
+    `is_leader_missed` is true if this node has sought another leader in vain, and not heard this one since.
     """
 
     leader_id: int
     fetch_deadline_ms: int
     has_fetched: bool = False
     is_leader_gone: bool = False
+    is_leader_missed: bool = False
     snapshot: OffsetAndEpoch | None = None
     role = Role.FOLLOWER
 

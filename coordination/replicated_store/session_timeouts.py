@@ -7,7 +7,8 @@ Rules:
   incarnation. Sessions of an earlier process with another directory therefore expire.
 - Time during which this process did not run is not counted, because it could not hear the other nodes.
 - The sessions of a process that was killed end before their timeout. A node that has not fetched for GRACE_S
-  is probed: the leader tries to connect to its controller listener. The process has ended if
+  is probed: the leader tries to connect to its controller listener. A node that closed the connection of its
+  last fetch, or has not fetched from a new leader, is probed after RECONNECTION_S. The process has ended if
   - nothing listens at the address: the kernel accepts connections even of a paused process, or
   - the node closed the connection of its last fetch GRACE_S ago, and cannot be reached or has no address.
 """
@@ -21,6 +22,10 @@ LOOK_EVERY_S = 0.25
 """How often `expired` must be called."""
 GRACE_S = 1.5
 """How long a node may be silent before it is probed. A reconnection takes less time."""
+RECONNECTION_S = LOOK_EVERY_S
+"""How long a node that closed its connection has to fetch again before it is probed. It usually does so at
+once.
+"""
 _STEP_S_MAX = 2 * LOOK_EVERY_S
 """A longer interval between two calls means that the process did not run."""
 
@@ -76,16 +81,24 @@ class SessionTimeouts:
     def silent(self, now_s: float, latest: dict[int, list[str]]) -> list[int]:
         """Return the nodes to be probed. The same node is returned again after GRACE_S."""
         run_s = self._advance(now_s)
-        last_s: dict[int, float] = {}
+        opened_s: dict[int, float] = {}
         for session, since_s in self._sessions.values():
             _, node_id, _, incarnation, _ = session.opened
             if incarnation not in (self._incarnation, *latest[node_id][:-1]) and node_id not in self._gone:
-                heard_s, probed_s = self._heard.get(node_id, 0.0), self._probed.get(node_id, 0.0)
-                left_s = self._left.get(node_id, 0.0)
-                last_s[node_id] = max(last_s.get(node_id, 0.0), since_s, heard_s, left_s, probed_s)
-        found = [node_id for node_id, at_s in last_s.items() if run_s - at_s >= GRACE_S]
+                opened_s[node_id] = max(opened_s.get(node_id, 0.0), since_s)
+        found = [node_id for node_id, at_s in opened_s.items() if run_s >= self._probe_due_s(node_id, at_s)]
         self._probed.update(dict.fromkeys(found, run_s))
         return found
+
+    def _probe_due_s(self, node_id: int, opened_s: float) -> float:
+        """Return when a node must be probed. `opened_s` is the time of its latest session."""
+        heard_s, left_s = self._heard.get(node_id), self._left.get(node_id)
+        last_s = max(opened_s, heard_s or 0.0, left_s or 0.0)
+        probed_s = self._probed.get(node_id, -1.0)
+        if probed_s >= last_s:
+            return probed_s + GRACE_S
+        may_have_ended = left_s is not None or (heard_s is None and opened_s == 0.0)
+        return last_s + (RECONNECTION_S if may_have_ended else GRACE_S)
 
     def probed(self, node_id: int, reach: Reach) -> None:
         """Record the result of a probe. It counts only if the node has not fetched since the probe began."""

@@ -24,6 +24,7 @@ from kafka_compat.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from kafka_compat.api.caller import Caller
+    from kafka_compat.api.listener_context import ListenerServices
     from kafka_compat.api.services import Services
 
 LONG_BYTES: Final = 16 * 1024
@@ -35,7 +36,7 @@ class Calls:
 
     def __init__(
         self,
-        services: Services,
+        services: ListenerServices,
         *,
         middleware: Sequence[Middleware] = (),
         accounts: Sequence[Account] = (),
@@ -45,7 +46,8 @@ class Calls:
         """If `is_watched` is true, error codes and durations are recorded for metrics. `handlers` is the
         package of the handlers.
         """
-        self._services = services
+        # The handlers of controller listeners use no others: see ListenerContext.
+        self._services: Services = services  # type: ignore[assignment]
         self._handlers = handlers
         self._is_watched = is_watched
         self.apis: dict[int, Api] = {}

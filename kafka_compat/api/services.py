@@ -5,39 +5,32 @@ This module is imported only for type checking. Tests pass only the services tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
+
+from kafka_compat.api.listener_context import ListenerServices
 
 if TYPE_CHECKING:
     from kafka_compat.api.caller import Caller
     from kafka_compat.cluster.controller_service import ControllerService
     from kafka_compat.cluster.membership import Membership
     from kafka_compat.cluster.topics import Topics
-    from kafka_compat.config import BrokerConfig
     from kafka_compat.groups.coordinator import GroupCoordinator
     from kafka_compat.groups.zookeeper_offsets import ZooKeeperOffsets
-    from kafka_compat.long_work import LongWork
-    from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache
+    from kafka_compat.metadata.cache import BrokerMetadata
     from kafka_compat.metadata.config_manager import ConfigManager
-    from kafka_compat.metadata.emulation import Emulation
     from kafka_compat.metadata.group_configs import GroupConfigManager
     from kafka_compat.metadata.producer_ids import ProducerIds
-    from kafka_compat.protocol.api_keys import ApiKey
-    from kafka_compat.quorum.node import QuorumNode
-    from kafka_compat.quotas.client_quota_manager import Enforcement
     from kafka_compat.quotas.client_quotas import ClientQuotas
     from kafka_compat.replication.fetch_session import FetchSessionCache
     from kafka_compat.replication.flusher import Flusher
     from kafka_compat.replication.log_mover import LogMover
     from kafka_compat.replication.replica_manager import ReplicaManager
     from kafka_compat.security.acls.keeper import Keeper
-    from kafka_compat.security.authorizer import Authorizer
     from kafka_compat.security.scram_credential_store import ScramCredentials
     from kafka_compat.security.tokens.keeper import Keeper as DelegationTokens
     from kafka_compat.share_coordinator.coordinator import ShareCoordinator
     from kafka_compat.share_coordinator.persister import Persister
     from kafka_compat.share_partitions.share_partition_manager import SharePartitionManager
-    from kafka_compat.storage.clock import Clock
     from kafka_compat.storage.directories.log_dirs import LogDirs
     from kafka_compat.telemetry.service import ClientTelemetry
     from kafka_compat.transactions.coordinator import TransactionCoordinator
@@ -45,26 +38,11 @@ if TYPE_CHECKING:
     from kafka_compat.transactions.verification import Verifications
 
 
-class Services(Protocol):
+class Services(ListenerServices, Protocol):
     """The services of a broker that its handlers may use."""
 
-    clock: Clock
-    long_work: LongWork
-    """The scheduler of long-running work on the event loop."""
-    authorizer: Authorizer | None
-    """The authorizer, or None if all operations are allowed."""
-    config: BrokerConfig
-    """The broker's static and dynamic settings."""
-    served: Mapping[ApiKey, tuple[int, int]]
-    """Maps each served API to the versions reported to clients."""
-    emulation: Emulation | None
-    """The older Kafka version that the broker emulates, or None."""
-
-    metadata: MetadataCache
     topics: Topics
     """Creation, changes and deletion of topics."""
-    quotas: Enforcement | None
-    """Enforcement of client quotas, or None if no quotas are stored."""
     membership: Membership
     controller: ControllerService
 
@@ -73,11 +51,6 @@ class Services(Protocol):
 
     async def await_metadata(self) -> None:
         """Wait, for a limited time, until this broker has the cluster metadata."""
-
-    quorum: QuorumNode | None
-    """The node of the metadata quorum in this process, or None if the cluster has none."""
-    is_controller: bool
-    """Whether the request arrived at a controller listener."""
 
     replicas: ReplicaManager
     log_dirs: LogDirs

@@ -21,11 +21,12 @@ from kafka_compat.network.server import Server
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kafka_compat.api.services import Services
     from kafka_compat.broker.entrances import Entrances
     from kafka_compat.config import BrokerConfig, Listener
+    from kafka_compat.metadata.emulation import Emulation
     from kafka_compat.protocol.api_keys import ApiKey
     from kafka_compat.quorum.node import QuorumNode
+    from kafka_compat.quotas.client_quota_manager import Enforcement
     from kafka_compat.security.authorizer import Authorizer
     from kafka_compat.storage.clock import Clock
 
@@ -34,18 +35,18 @@ _REMEDY = "Choose another port in listeners and controller.quorum.voters"
 
 
 class ControllerServices:
-    """The services of requests that arrive at controller listeners (those of api.services that they use)."""
+    """The services of requests that arrive at controller listeners. Implements ListenerServices."""
 
-    is_controller = True
-    quotas = None
-    emulation = None
+    is_controller: bool = True
+    quotas: Enforcement | None = None
+    emulation: Emulation | None = None
 
     def __init__(
         self, config: BrokerConfig, clock: Clock, node: QuorumNode, authorizer: Authorizer | None
     ) -> None:
         self.config = config
         self.clock = clock
-        self.quorum = node
+        self.quorum: QuorumNode | None = node
         self.authorizer = authorizer
         self.served: Mapping[ApiKey, tuple[int, int]] = CONTROLLER_SERVED
         self.metadata = MetadataCache(node.local.cluster_id, node.node_id)
@@ -87,8 +88,7 @@ class ControllerListener:
     async def start(self, node: QuorumNode, authorizer: Authorizer | None) -> None:
         """Accept connections of other nodes."""
         services = self._services = ControllerServices(self._config, self._clock, node, authorizer)
-        as_services: Services = services  # type: ignore[assignment]
-        dispatcher = self._dispatcher = Dispatcher(Calls(as_services, handlers=_HANDLERS))
+        dispatcher = self._dispatcher = Dispatcher(Calls(services, handlers=_HANDLERS))
         await self.server.start(dispatcher.dispatch, dispatcher.refusal)
 
     def set_authorizer(self, authorizer: Authorizer | None) -> None:

@@ -3,6 +3,9 @@
 It shows that the broker is connected to both stores, and moves the metadata if the setting
 kafka.compat.metadata.store names the other store.
 
+A move that cannot be completed is aborted after ABORT_AFTER_S, because the metadata cannot change meanwhile.
+The next one begins when the settings of all brokers have changed again.
+
 Any broker may begin or continue a move. A node in the store that is being filled prevents that several
 brokers copy at the same time, which would be harmless, but slow: only the last one could write.
 """
@@ -35,6 +38,8 @@ log = logging.getLogger(__name__)
 SETTING: Final = "kafka.compat.metadata.store"
 LOOK_S: Final = 0.5
 RETRY_S: Final = 1.0
+ABORT_AFTER_S: Final = 60.0
+"""Time in seconds after which a move is aborted, if both stores respond. It usually takes a second."""
 _ALIVE: Final = (SessionState.CONNECTED, SessionState.SUSPENDED)
 
 
@@ -46,6 +51,8 @@ class MetadataMigration:
         self._connect = connect
         self._sessions: dict[StoreName, MetadataStore] = {}
         self._problem = ""
+        self._leaving = -1, 0.0
+        """The number of the move whose end this broker waits for, and when it began to wait."""
 
     async def run(self) -> None:
         """Take part until canceled."""
@@ -100,14 +107,39 @@ class MetadataMigration:
                 await deactivate(target.session, marker.move)
             if markers[target.name] is None:
                 await _mark_empty(target)
-            if await _wanted(source.session) is target.name:
+            wanted, version = await _wanted(source.session)
+            if wanted is target.name and version != marker.aborted_at:
                 # Check this before anything is copied.
                 await MetadataMove(source, target).check_ready()
                 await self._move(source, target, marker.move + 1)
         elif leaving:
             left = markers[leaving[0]]
             assert left is not None
-            await self._move(sides[leaving[0]], sides[_other(leaving[0])], left.move)
+            source, target = sides[leaving[0]], sides[_other(leaving[0])]
+            if self._waits_too_long(left.move):
+                await self._abort(source, target, left.move)
+            else:
+                await self._move(source, target, left.move)
+
+    def _waits_too_long(self, move: int) -> bool:
+        now_s = asyncio.get_running_loop().time()
+        if self._leaving[0] != move:
+            self._leaving = move, now_s
+        return now_s - self._leaving[1] >= ABORT_AFTER_S
+
+    async def _abort(self, source: Side, target: Side, move: int) -> None:
+        _, version = await _wanted(source.session)
+        await MetadataMove(source, target).abort(move, version)
+        log.warning(
+            "Aborted the move of the metadata to %s, which was not complete after %.0f s: %s. The metadata "
+            "stays in %s. To repeat the move, solve the problem, and set %s again",
+            target.name.in_text,
+            ABORT_AFTER_S,
+            self._problem or "another broker was moving it",
+            source.name.in_text,
+            SETTING,
+        )
+        self._problem = ""
 
     async def _move(self, source: Side, target: Side, move: int) -> None:
         await target.session.ensure(COPIER.rpartition("/")[0])
@@ -132,15 +164,15 @@ def _other(name: StoreName) -> StoreName:
     return StoreName.QUORUM if name is StoreName.ZOOKEEPER else StoreName.ZOOKEEPER
 
 
-async def _wanted(store: MetadataStore) -> StoreName | None:
-    """Return the store that the setting names."""
+async def _wanted(store: MetadataStore) -> tuple[StoreName | None, int]:
+    """Return the store that the setting names, and the version of the settings (-1: there are none)."""
     path = znodes.config_path("brokers", znodes.DEFAULT_ENTITY)
     try:
-        data, _ = await store.get(path)
+        data, stat = await store.get(path)
     except stores.NoNode:
-        return None
+        return None, -1
     text = znodes.decode_config(path, data).get(SETTING)
-    return next((name for name in StoreName if name.value == text), None)
+    return next((name for name in StoreName if name.value == text), None), stat.version
 
 
 async def _mark_empty(side: Side) -> None:

@@ -111,6 +111,26 @@ class MetadataMove:
         )
         await deactivate(source, move)
 
+    async def abort(self, move: int, settings_version: int) -> None:
+        """Make the source the store of record again. Raises NotReady if the move is already decided, or
+        MetadataStoreError. `settings_version` is the version of the settings that requested the move.
+
+        The order matters: a copier marks the target before it writes to the source. If it does both between
+        the two writes of this method, the second one fails. Otherwise, the copier cannot complete the move.
+        """
+        source, target = self._source.session, self._target.session
+        leaving, version = await read_marker(source)
+        if leaving is None or leaving.state is not StoreState.LEAVING or leaving.move != move:
+            raise NotReady(f"{self._source.name.in_text} is not being left: {MARKER} is {leaving}")
+        marker, target_version = await read_marker(target)
+        if marker is None or marker.state is StoreState.ACTIVE or marker.move > move:
+            raise NotReady(f"the move to {self._target.name.in_text} is complete: {MARKER} is {marker}")
+        await target.set(MARKER, Marker(StoreState.INACTIVE, move).encoded(), target_version)
+        active = Marker(StoreState.ACTIVE, move, leaving.brokers, settings_version)
+        await source.multi(
+            [stores.SetData(MARKER, active.encoded(), version), *await _without_controller(source)]
+        )
+
     async def _mark_target(self, move: int) -> None:
         target = self._target.session
         marker, version = await read_marker(target)
@@ -139,7 +159,7 @@ class MetadataMove:
             # Another broker has closed it. A write brings this session up to date.
             leaving = marker
             stat = await source.set(MARKER, marker.encoded(), version)
-        elif marker is not None and marker.state is StoreState.ACTIVE:
+        elif marker is not None and marker.state is StoreState.ACTIVE and marker.move < move:
             leaving = Marker(StoreState.LEAVING, move, tuple(sorted(await self.check_ready())))
             nobody = znodes.encode_controller(znodes.ControllerInfo(NO_BROKER, -1))
             results = await source.multi(
@@ -156,6 +176,7 @@ class MetadataMove:
         try:
             await self.check_ready()
         except NotReady:
+            # The state before this move.
             active = Marker(StoreState.ACTIVE, move - 1, leaving.brokers)
             await source.multi(
                 [stores.SetData(MARKER, active.encoded(), stat.version), stores.Delete(znodes.CONTROLLER)]

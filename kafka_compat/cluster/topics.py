@@ -2,8 +2,9 @@
 them out and reports them in UpdateMetadata requests.
 
 As in Kafka with ZooKeeper, only the controller accepts requests to change topics; other brokers respond
-NOT_CONTROLLER. Any broker can create a requested topic that is missing. All methods raise KafkaError with the
-client's error code. After all checks, `charge` is called with the number of new partitions.
+NOT_CONTROLLER, unless the controller's process has ended: then the next controller carries the changes out.
+Any broker can create a requested topic that is missing. All methods raise KafkaError with the client's error
+code. After all checks, `charge` is called with the number of new partitions.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Topics:
         self._replicas = replicas
         self._may_have_peers = may_have_peers
         quorum = context.config.quorum
+        self._is_on_quorum = quorum is not None
         self._is_only_controller = quorum is not None and quorum.sole_address is not None
         self.writes = TopicWrites()
         self._unseen: set[str] = set()
@@ -151,7 +153,9 @@ class Topics:
         timeout_ms: int = CHANGE_TIMEOUT_MS,
         charge: Charge | None = None,
     ) -> TopicMetadata:
-        """Create a topic, and return when all partitions have leaders. Raises KafkaError if this fails."""
+        """Create a topic, and return when all partitions have leaders, except, on a quorum, for those whose
+        brokers have died. Raises KafkaError if this fails.
+        """
         await self._check_controller()
         return await self._make(
             name,
@@ -196,15 +200,19 @@ class Topics:
                 return TopicMetadata(name, ZERO_UUID, describe_partitions(replicas))
             if charge is not None:
                 charge(len(replicas))
+            topic_id = new_topic_id()
+            state = TopicState(name, topic_id, replicas)
             with store_errors_mapped(ErrorCode.NOT_CONTROLLER):
-                await self._write(TopicState(name, new_topic_id(), replicas), configs)
+                await self._write(state, configs)
             self._unseen.add(name)
             topic_log.created(name, replicas)
         try:
-            await self._until(lambda: self._all_led(name, len(replicas)), timeout_ms)
+            await self._until(lambda: self._is_settled(name, replicas), timeout_ms)
         finally:
             self._unseen.discard(name)
-        created = self._metadata.topics[name]
+        created = self._metadata.topics.get(name)
+        if created is None or len(created.partitions) < len(replicas):
+            return TopicMetadata(name, topic_id, describe_partitions(replicas))
         await self._check_resources(created)
         return created
 
@@ -356,7 +364,7 @@ class Topics:
                     seen.clear()
 
     async def _check_controller(self) -> None:
-        if not await self._service.begin():
+        if not await self._service.begin() and not self._metadata.has_controller_left:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
     async def until_led(self, name: str, partition_count: int) -> TopicMetadata:
@@ -371,6 +379,24 @@ class Topics:
             and len(known.partitions) >= partition_count
             and all(partition.leader >= 0 for partition in known.partitions)
         )
+
+    def _is_settled(self, name: str, replicas: Mapping[int, Sequence[int]]) -> bool:
+        """Return whether each partition of a new topic has a leader, or, on a quorum, has no registered
+        replica any more, for example because its broker has just died. The metadata may lack such partitions.
+        In Kafka's quorums, clients do not wait for leaders at all.
+        """
+        if self._all_led(name, len(replicas)):
+            return True
+        if not self._is_on_quorum:
+            return False
+        return all(
+            self._is_led(name, index) or self._metadata.brokers.keys().isdisjoint(assigned)
+            for index, assigned in replicas.items()
+        )
+
+    def _is_led(self, name: str, index: int) -> bool:
+        partition = self._metadata.partition(name, index)
+        return partition is not None and partition.leader >= 0
 
     async def _until(self, reached: Callable[[], bool], timeout_ms: int = CHANGE_TIMEOUT_MS) -> None:
         try:

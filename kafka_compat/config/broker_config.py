@@ -62,7 +62,6 @@ _OF_ITS_STORE = "authorizer.zookeeper."
 #: Prefixes of settings introduced after Kafka 3.9. These settings are not in the table.
 _NEWER_PREFIXES = (
     "group.streams.",
-    "controller.quorum.auto.join.",
     "controller.quorum.fetch.max.",
     "controller.quorum.fetch.snapshot.",
 )

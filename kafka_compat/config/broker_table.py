@@ -1,7 +1,8 @@
 """All settings of a Kafka 3.9.1 broker, one per line, in the order of Kafka's definition.
 The settings for consumer groups (group.consumer.*), share groups (group.share.*) and dead letter queues
 (errors.deadletterqueue.*), and their defaults, are those of Kafka 4.4. The settings group.coordinator.* also
-accept the values of Kafka 4.4, and controller.quorum.* have its bounds.
+accept the values of Kafka 4.4, and controller.quorum.* have its bounds. controller.quorum.auto.join.enable,
+which Kafka 4.2 added, is not reported.
 
 Columns: name, type, default, importance, update mode (read-only: only at startup; per-broker and
 cluster-wide: also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, rule for values
@@ -292,6 +293,7 @@ controller.quorum.election.backoff.max.ms int 1000 high read-only works [0,...] 
 controller.quorum.append.linger.ms int 25 medium read-only works [0,...] # Maximum time in milliseconds that the leader collects changes before it writes them to the metadata log.
 controller.quorum.request.timeout.ms int 2000 medium read-only works [0,...] # Timeout in milliseconds of requests to other nodes of the quorum.
 controller.quorum.retry.backoff.ms int 20 low read-only works [0,...] # Time in milliseconds before a failed request to another node of the quorum is repeated.
+controller.quorum.auto.join.enable boolean false low internal works # Whether this controller joins the voters by itself if the voters are those in the metadata log (KIP-853). false: it must be added with `metadata-quorum add-controller`.
 metrics.num.samples int 2 low read-only stored [1,...]
 metrics.sample.window.ms long 30000 low read-only stored [1,...]
 metric.reporters list "" low cluster-wide stored

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kafka_compat.config.keys import ConfigError, TypedValues
 from kafka_compat.config.listeners import Listener, check_advertised
 from kafka_compat.config.quorum_names import (
+    AUTO_JOIN,
     BOOTSTRAP_SERVERS,
     LISTENER_NAMES,
     PROTOCOLS,
@@ -62,6 +63,8 @@ class QuorumConfig(NamedTuple):
     max_retention_ms: int
     """Age of the oldest records above which the log is deleted up to the latest snapshot. Negative:
     unlimited."""
+    auto_join: bool
+    """Whether this controller joins the voters in the metadata log by itself."""
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -178,6 +181,13 @@ def quorum_config(
     _check_ids(config, static.get("node.id"), voters, servers, roles)
     _check_listeners(config, names, listeners, advertised, protocols)
     public = tuple(item for item in advertised if item.name in names)
+    if config.bool(AUTO_JOIN) and not is_controller:
+        raise _invalid(
+            AUTO_JOIN,
+            "true",
+            f"{AUTO_JOIN} is only supported when {ROLES} contains the 'controller' role.",
+            f"remove {AUTO_JOIN}, or add the role controller",
+        )
     if is_controller:
         check_advertised(public, listeners, config.str("advertised.listeners") or "")
     metadata_log_dir = config.str("metadata.log.dir")
@@ -206,6 +216,7 @@ def quorum_config(
         config.int("metadata.log.segment.ms"),
         config.int("metadata.max.retention.bytes"),
         config.int("metadata.max.retention.ms"),
+        config.bool(AUTO_JOIN) and not voters,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 ROLES: Final = "process.roles"
+AUTO_JOIN: Final = "controller.quorum.auto.join.enable"
 VOTERS: Final = "controller.quorum.voters"
 BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"
 MIGRATION: Final = "zookeeper.metadata.migration.enable"

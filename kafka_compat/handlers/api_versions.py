@@ -6,12 +6,14 @@ features (KIP-584). In version 5 and later, clients name the broker that they ex
 different broker rejects them, so that they look up the brokers again (KIP-1242).
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_compat.api.caller import UNKNOWN_SOFTWARE
-from kafka_compat.api.handler import RequestContext, handler
+from kafka_compat.api.handler import handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.metadata.emulation import METADATA_VERSION
 from kafka_compat.metadata.features import SUPPORTED
@@ -24,6 +26,9 @@ from kafka_compat.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.api.listener_context import ListenerContext
+
 _LOWEST_LEVEL: Final = 0
 _FIRST_VERSION_OF_LOWEST_LEVEL: Final = 4
 _ANY_NODE: Final = -1
@@ -31,7 +36,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @handler(0, 5)
-def api_versions(ctx: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
+def api_versions(ctx: ListenerContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
     """Return the served APIs and versions. `request` is None if its version is not supported."""
     emulation = ctx.services.emulation
     if emulation is not None and not emulation.applies(ctx.caller.listener_name):

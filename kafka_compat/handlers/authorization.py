@@ -3,11 +3,15 @@
 Without an authorizer, every request is allowed, and a check costs only one lookup.
 """
 
-from typing import Final
+from __future__ import annotations
 
-from kafka_compat.api.handler import RequestContext
+from typing import TYPE_CHECKING, Final
+
 from kafka_compat.errors import STANDARD_MESSAGES, ErrorCode, KafkaError
 from kafka_compat.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kafka_compat.api.listener_context import ListenerContext
 
 OPERATIONS_NOT_ASKED: Final = -(2**31)
 """Value of the authorized operations if the client did not request them."""
@@ -51,7 +55,7 @@ _CODES: Final = {
 
 
 def allows(
-    ctx: RequestContext, operation: Operation, resource_type: ResourceType, name: str, *, logged: bool = True
+    ctx: ListenerContext, operation: Operation, resource_type: ResourceType, name: str, *, logged: bool = True
 ) -> bool:
     """Return whether the client may execute an operation on a resource. For `logged`, see Authorizer."""
     authorizer = ctx.authorizer
@@ -60,12 +64,12 @@ def allows(
     )
 
 
-def cluster_allows(ctx: RequestContext, operation: Operation, *, logged: bool = True) -> bool:
+def cluster_allows(ctx: ListenerContext, operation: Operation, *, logged: bool = True) -> bool:
     """Return whether the client may execute an operation on the cluster."""
     return allows(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME, logged=logged)
 
 
-def may_write_idempotently(ctx: RequestContext) -> bool:
+def may_write_idempotently(ctx: ListenerContext) -> bool:
     """Return whether the client has IDEMPOTENT_WRITE on the cluster or WRITE on any topic (KIP-679)."""
     if cluster_allows(ctx, Operation.IDEMPOTENT_WRITE, logged=False):
         return True
@@ -81,19 +85,19 @@ def refusal(resource_type: ResourceType) -> KafkaError:
     return KafkaError(code, STANDARD_MESSAGES[code])
 
 
-def require(ctx: RequestContext, operation: Operation, resource_type: ResourceType, name: str) -> None:
+def require(ctx: ListenerContext, operation: Operation, resource_type: ResourceType, name: str) -> None:
     """Raise KafkaError, which fails the whole request, unless the operation is allowed."""
     if not allows(ctx, operation, resource_type, name):
         raise refusal(resource_type)
 
 
-def require_cluster(ctx: RequestContext, operation: Operation) -> None:
+def require_cluster(ctx: ListenerContext, operation: Operation) -> None:
     """Raise KafkaError, which fails the whole request, unless the operation on the cluster is allowed."""
     require(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def config_refusal(
-    ctx: RequestContext, operation: Operation, config_type: int, name: str
+    ctx: ListenerContext, operation: Operation, config_type: int, name: str
 ) -> KafkaError | None:
     """Return the error if the client may not read or alter the settings of a resource, or None if it may."""
     if config_type == ResourceType.TOPIC:
@@ -112,7 +116,7 @@ class Denied:
     __slots__ = ("_authorizer", "_ctx", "_decided", "_logged", "_operation", "_resource_type")
 
     def __init__(
-        self, ctx: RequestContext, operation: Operation, resource_type: ResourceType, *, logged: bool = True
+        self, ctx: ListenerContext, operation: Operation, resource_type: ResourceType, *, logged: bool = True
     ) -> None:
         self._authorizer = ctx.authorizer
         self._ctx = ctx
@@ -138,19 +142,19 @@ class Denied:
         return denied
 
 
-def allowed_operations(ctx: RequestContext, resource_type: ResourceType, name: str) -> int:
+def allowed_operations(ctx: ListenerContext, resource_type: ResourceType, name: str) -> int:
     """Return the operations that the client may execute on a resource, as a bit field (KIP-430)."""
     return _allowed(ctx, resource_type, name, _SUPPORTED[resource_type])
 
 
-def allowed_group_operations(ctx: RequestContext, group_id: str) -> int:
+def allowed_group_operations(ctx: ListenerContext, group_id: str) -> int:
     """Like `allowed_operations` for a group, but with the operations on its settings."""
     operations = (*_SUPPORTED[ResourceType.GROUP], *_GROUP_SETTINGS)
     return _allowed(ctx, ResourceType.GROUP, group_id, operations)
 
 
 def _allowed(
-    ctx: RequestContext, resource_type: ResourceType, name: str, operations: tuple[Operation, ...]
+    ctx: ListenerContext, resource_type: ResourceType, name: str, operations: tuple[Operation, ...]
 ) -> int:
     return sum(
         1 << operation
@@ -159,7 +163,7 @@ def _allowed(
     )
 
 
-def allowed_cluster_operations(ctx: RequestContext, is_asked: bool) -> int:
+def allowed_cluster_operations(ctx: ListenerContext, is_asked: bool) -> int:
     """Return the cluster operations that the client may execute, or 0 if it may not DESCRIBE the cluster."""
     if not is_asked:
         return OPERATIONS_NOT_ASKED

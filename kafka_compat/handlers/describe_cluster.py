@@ -52,7 +52,7 @@ def _answer(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClu
         )
     return DescribeClusterResponse(
         cluster_id=cache.cluster_id,
-        controller_id=cache.controller_id,
+        controller_id=cache.controller_for_clients,
         brokers=brokers,
         cluster_authorized_operations=allowed_cluster_operations(
             ctx, request.include_cluster_authorized_operations

@@ -254,7 +254,7 @@ def _response(ctx: RequestContext, request: MetadataRequest, found: list[Found])
     return MetadataResponse(
         brokers=brokers,
         cluster_id=cache.cluster_id,
-        controller_id=cache.controller_id,
+        controller_id=cache.controller_for_clients,
         topics=array if ctx.may_encode else encoder.decoded(array),
         cluster_authorized_operations=allowed_cluster_operations(
             ctx, request.include_cluster_authorized_operations

@@ -2,17 +2,23 @@
 without SASL, a request gets ILLEGAL_SASL_STATE, and the connection stays open, as in Kafka.
 """
 
-from functools import partial
+from __future__ import annotations
 
-from kafka_compat.api.handler import RequestContext, handler
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafka_compat.api.handler import handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
+if TYPE_CHECKING:
+    from kafka_compat.api.listener_context import ListenerContext
+
 
 @handler(0, 2)
 def sasl_authenticate(
-    ctx: RequestContext, request: SaslAuthenticateRequest
+    ctx: ListenerContext, request: SaslAuthenticateRequest
 ) -> SaslAuthenticateResponse | Deferred:
     authentication = ctx.caller.session.authentication
     if authentication is None:

@@ -2,16 +2,22 @@
 may not reauthenticate, the request gets ILLEGAL_SASL_STATE, and the connection stays open, as in Kafka.
 """
 
-from functools import partial
+from __future__ import annotations
 
-from kafka_compat.api.handler import RequestContext, handler
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafka_compat.api.handler import handler
 from kafka_compat.deferred import Deferred
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
+if TYPE_CHECKING:
+    from kafka_compat.api.listener_context import ListenerContext
+
 
 @handler(0, 1)
-def sasl_handshake(ctx: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse | Deferred:
+def sasl_handshake(ctx: ListenerContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse | Deferred:
     authentication = ctx.caller.session.authentication
     if authentication is None:
         return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)

@@ -40,6 +40,8 @@ class MetadataCache:
         this object, because leaders and offline replicas depend on which brokers are alive.
         """
         self.controller_id = -1
+        self.has_controller_left = False
+        """Whether `controller_id` has closed its connection to this broker. Its process may have ended."""
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
         self.finalized_features_epoch = -1
@@ -48,6 +50,17 @@ class MetadataCache:
         """The finalized level of each supported feature. 0: the feature is disabled."""
         self._names: dict[UUID, str] = {}
         self._by_collision_key: dict[str, str] = {}
+
+    @property
+    def controller_for_clients(self) -> int:
+        """The ID of the controller in responses. Some clients wait in vain for one that has ended."""
+        return self.local_id if self.has_controller_left else self.controller_id
+
+    def set_controller_left(self, has_left: bool) -> None:
+        """Record whether the controller has closed its connection. A new controller resets this."""
+        if has_left != self.has_controller_left:
+            self.has_controller_left = has_left
+            self.generation += 1
 
     def reachable_leader(self, partition: PartitionMetadata) -> int | None:
         """Return the leader's ID, or None if the leader is not registered. Metadata responses omit such
@@ -152,6 +165,7 @@ class MetadataChange:
         self._cache.generation += 1
 
     def set_controller(self, controller_id: int) -> None:
+        self._cache.set_controller_left(False)
         if controller_id != self._cache.controller_id:
             self._cache.controller_id = controller_id
             self._cache.generation += 1

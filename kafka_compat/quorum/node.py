@@ -86,7 +86,10 @@ class QuorumNode:
         checkpoints: Checkpoints,
         worker: Worker,
         snapshot_settings: SnapshotSettings,
+        *,
+        joins_voters: bool = False,
     ) -> None:
+        """With `joins_voters`, the node asks the leader to become a voter."""
         self.local = local
         self.node_id = local.key.node_id
         self.directory_id: UUID = local.key.directory_id
@@ -102,6 +105,8 @@ class QuorumNode:
         self._elections = elections
         self._worker = worker
         self._snapshot_settings = snapshot_settings
+        self._joins_voters = joins_voters
+        self._joining: asyncio.Task[None] | None = None
         self._application: LogApplication
         self._loop = asyncio.get_running_loop()
         self._events: deque[events.Event] = deque()
@@ -146,6 +151,11 @@ class QuorumNode:
         self._is_started = True
         self.handle(events.Started())
         self.snapshots.start()
+        if self._joins_voters:
+            from kafka_compat.quorum.joining import VoterJoining
+
+            joining = VoterJoining(self.local, self.machine, peers, self.machine.settings.fetch_timeout_ms)
+            self._joining = self._loop.create_task(joining.run())
 
     # --- events
 
@@ -162,6 +172,7 @@ class QuorumNode:
                 event = self._events.popleft()
                 for effect in self.machine.handle(event, self.now_ms()):
                     self._perform(effect)
+                self._report_leader()
         except Exception as error:
             self._fail(error)
             return
@@ -295,16 +306,20 @@ class QuorumNode:
             knows_leader=effect.leader_id != NO_NODE,
             now_ms=self.now_ms(),
         )
-        known = (effect.leader_id, effect.epoch)
-        if known != self._known_leader:
-            self._known_leader = known
-            self._application.leader_changed(effect.leader_id, effect.epoch)
+        # The store must not handle records of a new leader before it knows this leader.
+        self._report_leader()
         self._role_changed.set()
         if self._updating is not None:
             self._updating.cancel()
             self._updating = None
         if effect.role is Role.FOLLOWER and self.machine.is_voter and effect.leader_id != NO_NODE:
             self._updating = self._loop.create_task(self._update_voter(effect.leader_id, effect.epoch))
+
+    def _report_leader(self) -> None:
+        known = (self.machine.expected_leader_id, self.machine.epoch)
+        if known != self._known_leader:
+            self._known_leader = known
+            self._application.leader_changed(*known)
 
     async def _update_voter(self, leader_id: int, epoch: int) -> None:
         """Report this voter's addresses to the leader until it responds. Kafka's leaders expect this."""
@@ -398,7 +413,7 @@ class QuorumNode:
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
-        for task in (self._transfer, self._updating):
+        for task in (self._transfer, self._updating, self._joining):
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])

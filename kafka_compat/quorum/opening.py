@@ -79,4 +79,5 @@ def open_node(
             config.max_retention_bytes,
             config.max_retention_ms,
         ),
+        joins_voters=config.auto_join,
     )

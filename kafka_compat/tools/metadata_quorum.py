@@ -425,8 +425,20 @@ def _remove(quorum: _Quorum, given: Arguments) -> None:
     what = "DRY RUN of removing" if is_dry else "Removed"
     print(f"{what} KRaft controller {controller_id} with directory id {show.base64_of(directory_id)}")
     if unregisters:
-        if not is_dry:
-            raise _Refused(
-                f"Cannot unregister controller {controller_id}: only Kafka 4.4 registers controllers"
-            )
+        _unregister(quorum, controller_id, is_dry=is_dry)
+
+
+def _unregister(quorum: _Quorum, controller_id: int, *, is_dry: bool) -> None:
+    """Delete the registration of a controller. Only Kafka registers controllers, since 4.4."""
+    if is_dry:
         print(f"DRY RUN of unregistering KRaft controller {controller_id}")
+        return
+    try:
+        quorum.ask(ApiKey.UNREGISTER_CONTROLLER, "unregisterController", controller_id=controller_id)
+    except Failure as failure:
+        cause = failure.cause or failure
+        if cause.kind.rpartition(".")[2] != "UnsupportedVersionException":
+            raise _Refused(f"Cannot unregister controller {controller_id}: {cause.message}") from None
+        print(f"KRaft controller {controller_id} is not registered: this cluster registers no controllers")
+        return
+    print(f"Unregistered KRaft controller {controller_id}")

@@ -78,8 +78,9 @@ class Refused(RuntimeError):
 class Wire:
     """A connection."""
 
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
+    def __init__(self, port: int, timeout_s: float = TIMEOUT_S) -> None:
+        """`timeout_s` is the longest wait for a response."""
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, frame: bytes) -> bytearray:
@@ -233,10 +234,13 @@ def commit_all(
         _check(partition.error_code for topic in found.topics for partition in topic.partitions)
 
 
-def create_topics(wire: Wire, names: Sequence[str], partitions: int) -> None:
+def create_topics(wire: Wire, names: Sequence[str], partitions: int, replicas: int = 1) -> None:
     """Create topics with one request."""
     request = CreateTopicsRequest(
-        topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1) for name in names],
+        topics=[
+            CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas)
+            for name in names
+        ],
         timeout_ms=int(TIMEOUT_S * 1000),
     )
     answer = decoded(CreateTopicsResponse, 4, wire.ask(frame(ApiKey.CREATE_TOPICS, 4, request)))

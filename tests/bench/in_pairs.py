@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from tests.bench import sides
 from tests.bench.progress import Progress
@@ -15,6 +16,7 @@ from tests.bench.report import Pairs, as_json, table
 from tests.bench.sides import Side
 from tests.support.servers import PROJECT
 
+AnySide = TypeVar("AnySide", bound=Side)
 Figures = dict[str, dict[str, float]]
 """Maps the measurements of one run to their figures."""
 
@@ -49,6 +51,19 @@ def compare(
             return sides.genuine(folder, "kraft", version=version)
         return sides.before(folder, arguments.before.resolve(), compiled=arguments.compiled)
 
+    compare_sides(arguments, (ours, other), run, steps=steps, columns=columns, title=title)
+
+
+def compare_sides(
+    arguments: argparse.Namespace,
+    makers: tuple[Callable[[Path], AnySide], Callable[[Path], AnySide]],
+    run: Callable[[AnySide, Progress], Figures],
+    *,
+    steps: int,
+    columns: Mapping[str, str],
+    title: str,
+) -> None:
+    """Compare two sides, which `makers` make in a directory: this broker, and the other one."""
     if not arguments.compiled:
         for checkout in (PROJECT, arguments.before):
             if checkout is not None:
@@ -60,7 +75,7 @@ def compare(
             found: dict[int, Figures] = {}
             for position in (0, 1) if pair % 2 == 0 else (1, 0):
                 folder = Path(parent) / f"{pair}-{position}"
-                found[position] = run((ours, other)[position](folder), progress)
+                found[position] = run(makers[position](folder), progress)
                 sides.remove(folder)
             for name, figures in found[0].items():
                 results.setdefault(name, Pairs()).add(figures, found[1][name])

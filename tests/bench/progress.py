@@ -41,6 +41,13 @@ class Progress:
             elapsed_s = time.monotonic() - self._began
             print(f"[{self._done}/{self._steps}] {elapsed_s:5.0f} s  {what}", file=sys.stderr, flush=True)
 
+    def note(self, text: str) -> None:
+        """Print an intermediate result."""
+        if self._bar is not None:
+            self._bar.console.print(text)
+        else:
+            print(f"  {text}", file=sys.stderr, flush=True)
+
     def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()

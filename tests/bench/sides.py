@@ -64,7 +64,11 @@ class Side:
             server.launch()
         for server in self.servers:
             server.process.wait_ready(_START_TIMEOUT_S)
-        wait_until(self.complete, _START_TIMEOUT_S, f"{self.label}: all brokers and a controller", 0.05)
+        self.await_complete()
+
+    def await_complete(self, timeout_s: float = _START_TIMEOUT_S) -> None:
+        """Wait until `complete`."""
+        wait_until(self.complete, timeout_s, f"{self.label}: all brokers and a controller", 0.05)
 
     def complete(self) -> bool:
         """Return whether every broker knows all brokers and the controller."""
@@ -127,7 +131,7 @@ class Side:
         return AdminClient({"bootstrap.servers": self.address, "log_level": 2})
 
 
-def _environment(compiled: bool, checkout: Path = PROJECT) -> dict[str, str]:
+def environment_of(compiled: bool, checkout: Path = PROJECT) -> dict[str, str]:
     """The environment of a process that runs the code compiled by scripts/compile, or the sources."""
     return {"PYTHONPATH": str(checkout / ".compiled"), "PYTHONSAFEPATH": "1"} if compiled else {}
 
@@ -135,7 +139,7 @@ def _environment(compiled: bool, checkout: Path = PROJECT) -> dict[str, str]:
 def ours(directory: Path, overrides: Mapping[str, str] | None = None, *, compiled: bool = False) -> Side:
     """This broker with its default settings."""
     settings = {**_SETTINGS, **(overrides or {})}
-    return Side("ours", [KafkaCompatBroker(directory, settings, environment=_environment(compiled))])
+    return Side("ours", [KafkaCompatBroker(directory, settings, environment=environment_of(compiled))])
 
 
 def genuine(directory: Path, mode: str, version: str = "3.9.1") -> Side:
@@ -169,7 +173,7 @@ def tls_sides(
     def ours(folder: Path) -> Side:
         port, tls_address = free_port(), f"127.0.0.1:{free_port()}"
         settings = with_tls(port, tls_address)
-        broker = KafkaCompatBroker(folder, settings, port=port, environment=_environment(compiled))
+        broker = KafkaCompatBroker(folder, settings, port=port, environment=environment_of(compiled))
         return Side("ours", [broker], tls_address)
 
     def genuine(folder: Path) -> Side:
@@ -186,7 +190,7 @@ def tls_sides(
 
 def before(directory: Path, checkout: Path, *, compiled: bool = False) -> Side:
     """This broker from a different checkout."""
-    environment = _environment(compiled, checkout)
+    environment = environment_of(compiled, checkout)
     return Side(
         "before", [KafkaCompatBroker(directory, _SETTINGS, checkout=checkout, environment=environment)]
     )
@@ -208,7 +212,7 @@ def our_cluster(
                 directory / f"{number}",
                 _cluster_settings(number, zookeeper, label),
                 checkout=checkout,
-                environment=_environment(compiled, checkout),
+                environment=environment_of(compiled, checkout),
             )
             for number in range(1, CLUSTER_SIZE + 1)
         ],

@@ -61,6 +61,30 @@ def test_the_speed_of_administration_is_compared() -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(not campaign.enabled(), reason="needs --campaign")
+@pytest.mark.parametrize(
+    ("module", "arguments", "expected"),
+    [
+        ("quorum_start", [], {"three nodes"}),
+        ("quorum_kills", ["--kills", "1", "--clients", "confluent"], {"producers", "metadata"}),
+        ("quorum_kills", ["--kills", "1", "--separate"], {"metadata"}),
+        (
+            "quorum_growth",
+            ["--partitions", "100", "--replicated", "6", "--brokers", "4"],
+            {"failover", "voter"},
+        ),
+    ],
+)
+def test_clusters_with_a_quorum_are_compared(module: str, arguments: list[str], expected: set[str]) -> None:
+    """With the same broker in Apache Kafka's place."""
+    command = [sys.executable, "-m", f"tests.bench.{module}", "--json", "--before", str(PROJECT)]
+    command += ["--pairs", "1", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=580, cwd=PROJECT)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout).keys() == expected
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not campaign.enabled(), reason="needs --campaign")
 def test_a_quick_run_prints_ratios() -> None:
     command = [str(PROJECT / "scripts" / "bench"), "--quick", "--json", "--only", "confluent-produce-100"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=580)

@@ -50,6 +50,39 @@ class _Died(Exception):
     pass
 
 
+class _Stepping:
+    """Lets a number of writes of a move happen."""
+
+    def __init__(self) -> None:
+        self._allowed = asyncio.Semaphore(0)
+        self._given = 0
+
+    async def write(self) -> None:
+        await self._allowed.acquire()
+
+    async def until_written(self, writes: int, task: asyncio.Task[None]) -> None:
+        """Allow writes up to this number, and wait until they have happened or the task has ended."""
+        while self._given < writes:
+            self._given += 1
+            self._allowed.release()
+        for _ in range(200):
+            if task.done():
+                return
+            await asyncio.sleep(0)  # Let the task go on to its next write.
+
+
+class _Stepped(CurrentSession):
+    """A session each of whose writes must be allowed."""
+
+    def __init__(self, session: MetadataStore, steps: _Stepping) -> None:
+        super().__init__(session)
+        self._steps = steps
+
+    async def multi(self, operations: Sequence[stores.Operation]) -> list[str | stores.Stat | None]:
+        await self._steps.write()
+        return await super().multi(operations)
+
+
 class _Deaf(CurrentSession):
     """A session that hears of no change, as if its watches were under way."""
 
@@ -84,6 +117,10 @@ class Stores:
             Side(name, _Dying(self.trees[name].connect(), left, performs_last=performs_last))
             for name in StoreName
         )
+        return MetadataMove(source, target)
+
+    def stepping_move(self, steps: _Stepping) -> MetadataMove:
+        source, target = (Side(name, _Stepped(self.trees[name].connect(), steps)) for name in StoreName)
         return MetadataMove(source, target)
 
     async def guarded(self, *, is_deaf: bool = False) -> GuardedSession | None:
@@ -237,6 +274,66 @@ async def test_a_broker_that_appears_after_the_copy_makes_the_source_active_agai
         await both.move().run(1)
     assert (await both.states())[0] is StoreState.ACTIVE
     await first.create(znodes.CONTROLLER, ephemeral=True)
+
+
+async def test_an_aborted_move_makes_the_source_active_again_and_loses_nothing_acknowledged(
+    both: Stores,
+) -> None:
+    first = both.trees[StoreName.ZOOKEEPER].connect()
+    acknowledged: dict[str, int] = {}
+    ending = asyncio.Event()
+    writing = asyncio.create_task(_write(both, acknowledged, ending))
+    writes = 0
+    while (await both.states())[0] is not StoreState.LEAVING:
+        with pytest.raises(_Died):
+            await both.dying_move(writes, performs_last=False).run(1)
+        writes += 1
+    await both.move().abort(1, 5)
+    assert await both.states() == [StoreState.ACTIVE, StoreState.INACTIVE]
+    marker, _ = await read_marker(first)
+    assert marker == Marker(StoreState.ACTIVE, 1, (1,), 5)
+    await first.create(znodes.CONTROLLER, ephemeral=True)
+    before = sum(acknowledged.values())
+    await until(lambda: sum(acknowledged.values()) > before)
+    with pytest.raises(NotReady):
+        await both.move().run(1)
+    await both.move().run(2)
+    ending.set()
+    await writing
+    found = await nodes_of(both.trees[StoreName.QUORUM].connect(), _TOPICS)
+    del found["/brokers/topics"]
+    assert {path: version for path, (_, version) in found.items()} == acknowledged
+
+
+async def test_a_copier_cannot_complete_a_move_that_was_aborted_and_an_abort_cannot_undo_one(
+    both: Stores,
+) -> None:
+    """The copier and the abort stop before each of their writes, in turn."""
+    for copier_writes in range(2, 12):
+        for abort_writes in range(3):
+            stores_now = await both.states()
+            source = both.trees[StoreName.ZOOKEEPER].connect()
+            target = both.trees[StoreName.QUORUM].connect()
+            marker, _ = await read_marker(source)
+            assert marker is not None and stores_now[0] is StoreState.ACTIVE
+            move = marker.move + 1
+            copying = _Stepping()
+            aborting = _Stepping()
+            copier = asyncio.create_task(both.stepping_move(copying).run(move))
+            await copying.until_written(copier_writes, copier)
+            abort = asyncio.create_task(both.stepping_move(aborting).abort(move, 0))
+            await aborting.until_written(abort_writes, abort)
+            await copying.until_written(99, copier)
+            await aborting.until_written(99, abort)
+            await asyncio.gather(copier, abort, return_exceptions=True)
+            found = await both.states()
+            assert found.count(StoreState.ACTIVE) <= 1, (copier_writes, abort_writes, found)
+            # Begin again with the first store.
+            await source.set(MARKER, Marker(StoreState.ACTIVE, move).encoded())
+            await target.set(MARKER, Marker(StoreState.INACTIVE, move).encoded())
+            for session in (source, target):
+                if await session.exists(znodes.CONTROLLER) is not None:
+                    await session.delete(znodes.CONTROLLER)
 
 
 async def test_pending_notifications_of_settings_are_sent_again(both: Stores) -> None:

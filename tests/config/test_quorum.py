@@ -86,6 +86,16 @@ def test_a_quorum_with_dynamic_voters_is_found_through_bootstrap_servers() -> No
     assert found.advertised == {"CONTROLLER": ("localhost", 9093)}
 
 
+def test_only_controllers_whose_voters_are_in_the_log_join_them_by_themselves() -> None:
+    join = {"controller_quorum_auto_join_enable": "true"}
+    servers = {"controller_quorum_voters": "", "controller_quorum_bootstrap_servers": "kafka-1:9093"}
+    for changes, expected in ((join, False), (join | servers, True), (servers, False)):
+        found = quorum(CONTROLLER, **changes).quorum
+        assert found is not None and found.auto_join is expected
+    with pytest.raises(ConfigError, match="only supported when process"):
+        quorum(BROKER, **join)
+
+
 def test_a_quorum_is_ignored_if_zookeeper_is_set() -> None:
     assert quorum(COMBINED, zookeeper_connect="localhost:2181").quorum is None
     assert BrokerConfig({"broker.session.timeout.ms": "x"}).ignored_kraft == ("broker.session.timeout.ms",)

@@ -201,6 +201,24 @@ async def test_the_sessions_of_an_observer_whose_process_ended_end_before_their_
     await cluster.stop()
 
 
+async def test_the_sessions_of_a_node_without_a_majority_are_suspended_until_it_is_back(
+    tmp_path: Path,
+) -> None:
+    cluster = QuorumCluster(tmp_path)
+    await cluster.start()
+    await until(lambda: all(len(broker.metadata.brokers) == 3 for broker in cluster.brokers.values()))
+    leader_id = cluster.leader_id
+    (left, other) = (broker_id for broker_id in cluster.brokers if broker_id != leader_id)
+    session = cluster.brokers[left].store
+    assert session.state is SessionState.CONNECTED
+    await cluster.stop_broker(leader_id, controlled=False)
+    await cluster.stop_broker(other, controlled=False)
+    await until(lambda: session.state is SessionState.SUSPENDED, 20)
+    await cluster.start_broker(other)
+    await until(lambda: session.state is SessionState.CONNECTED, 20)
+    await cluster.stop()
+
+
 async def test_a_node_runs_on_a_loop_whose_handles_of_past_times_are_not_timers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

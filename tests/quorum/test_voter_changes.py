@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -33,7 +34,7 @@ class _Controllers:
         voters = {1: Voter(ReplicaKey(1, directory_id), {"CONTROLLER": ("127.0.0.1", self.ports[1])})}
         write_bootstrap(str(first), voters, 0)
 
-    async def start(self, node_id: int) -> None:
+    async def start(self, node_id: int, **settings: str) -> None:
         config = BrokerConfig.from_properties(
             {
                 "process.roles": "controller",
@@ -46,6 +47,7 @@ class _Controllers:
                 "log.dirs": str(self._directory / str(node_id)),
                 **FAST,
                 "controller.quorum.fetch.timeout.ms": "2000",
+                **{name.replace("_", "."): value for name, value in settings.items()},
             }
         )
         config.cluster_id = CLUSTER_ID
@@ -104,5 +106,25 @@ async def test_a_quorum_grows_to_three_voters_and_loses_its_first_one(tmp_path: 
     assert await controllers.remove(1) == ErrorCode.NONE
     others = [controllers.processes[node_id].node.machine for node_id in (2, 3)]
     await until(lambda: all(each.leader_id in (2, 3) and set(each.voters) == {2, 3} for each in others))
+    for process in controllers.processes.values():
+        await process.stop()
+
+
+async def test_controllers_join_the_voters_by_themselves_and_replace_their_former_directory(
+    tmp_path: Path,
+) -> None:
+    controllers = _Controllers(tmp_path, 3)
+    await controllers.start(1)
+    machine = controllers.processes[1].node.machine
+    await until(lambda: machine.leader_id == 1)
+    for node_id in (2, 3):
+        await controllers.start(node_id, controller_quorum_auto_join_enable="true")
+    await until(lambda: set(machine.voters) == {1, 2, 3}, 60)
+    former = machine.voters[3].key
+    await controllers.processes[3].stop()
+    shutil.rmtree(tmp_path / "3")
+    await controllers.start(3, controller_quorum_auto_join_enable="true")
+    await until(lambda: 3 in machine.voters and machine.voters[3].key != former, 60)
+    assert machine.voters[3].key == controllers.processes[3].node.local.key
     for process in controllers.processes.values():
         await process.stop()

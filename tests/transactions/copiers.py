@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +42,11 @@ class Copier:
         self._process.kill()
         self._process.wait()
 
+    def pause(self, is_paused: bool) -> None:
+        """Stop the process with SIGSTOP, or let it continue."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP if is_paused else signal.SIGCONT)
+
     def keep_alive(self) -> bool:
         """Restart the process if it failed, and return whether it has exited successfully."""
         assert self._process is not None
@@ -46,6 +54,34 @@ class Copier:
         if code:
             self.start()
         return code == 0
+
+
+class Leash(threading.Thread):
+    """Pauses a copier that has copied `limit` records, until the limit is raised. Otherwise, a fast copier
+    would have copied everything before all faults have happened.
+    """
+
+    def __init__(self, copier: Copier, copied: Callable[[], int]) -> None:
+        """`copied` returns the number of records in the target, or 0 if it is unknown."""
+        super().__init__(daemon=True)
+        self.limit = 0
+        self.copied = 0
+        self._copier = copier
+        self._count = copied
+        self._stopped = threading.Event()
+        self._is_paused = False
+
+    def run(self) -> None:
+        while not self._stopped.wait(0.05):
+            self.copied = max(self.copied, self._count())
+            was_paused, self._is_paused = self._is_paused, self.copied >= self.limit
+            if was_paused or self._is_paused:
+                # The process may have been replaced since the last signal.
+                self._copier.pause(self._is_paused)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.join()
 
 
 def _java_line(version: str, address: str, total: int) -> list[str]:

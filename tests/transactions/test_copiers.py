@@ -5,6 +5,7 @@ Normal runs use some of the clients with fewer records; `--campaign` uses all of
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from tests.support import campaign
 from tests.support.client_security import for_librdkafka
 from tests.support.servers import KafkaCompatBroker
 from tests.transactions.copier import CLIENTS, TRANSACTIONAL_ID
-from tests.transactions.copiers import Copier
+from tests.transactions.copiers import Copier, Leash
 from tests.transactions.programs import await_markers, create_topic, read_all
 
 JAVA = ("java-3.9.1", "java-4.1.0")
@@ -112,21 +113,27 @@ def test_copying_is_exactly_once_while_brokers_and_copiers_are_killed(
                 **for_librdkafka(),
             }
         )
+        portion = total // (faults + 1)
+        leash = Leash(copier, lambda: _end(progress))
+        leash.limit = _limit(0, faults, portion)
         copier.start()
+        leash.start()
         begun = time.monotonic()
         kills = 0
         try:
             while not copier.keep_alive():
                 assert time.monotonic() < begun + RUN_S, (tmp_path / "copier.log").read_text()[-3000:]
                 time.sleep(0.05)  # polling interval
-                if kills < faults and _end(progress) > (kills + 1) * total // (faults + 1):
-                    kills += 1
-                    if kills % 3:
+                if kills < faults and leash.copied > (kills + 1) * portion:
+                    if (kills + 1) % 3:
                         brokers.restart_one()
                     else:
                         copier.kill()
                         copier.start()
+                    kills += 1
+                    leash.limit = _limit(kills, faults, portion)
         finally:
+            leash.stop()
             copier.kill()
             progress.close()
         seconds = time.monotonic() - begun
@@ -140,6 +147,11 @@ def test_copying_is_exactly_once_while_brokers_and_copiers_are_killed(
         f"{client} on {count}, {form}: {total} records, {faults - faults // 3} kills of brokers, "
         f"{copier.lives} starts of the copier, {len(everything) - total} aborted records, {seconds:.0f} s"
     )
+
+
+def _limit(kills: int, faults: int, portion: int) -> int:
+    """Return how many records may be copied before the next fault has happened."""
+    return sys.maxsize if kills == faults else (kills + 1) * portion + portion * 3 // 4
 
 
 def _end(consumer: Consumer) -> int:

@@ -1,6 +1,10 @@
 """AddRaftVoter (API key 80): add a voter to the metadata quorum (KIP-853)."""
 
-from kafka_compat.api.handler import RequestContext, handler
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_compat.api.handler import handler
 from kafka_compat.coordination.raft.effects import AnswerVoterChange
 from kafka_compat.coordination.raft.events import VoterChange, VoterChangeRequested
 from kafka_compat.coordination.raft.values import ReplicaKey
@@ -11,9 +15,12 @@ from kafka_compat.protocol.messages.add_raft_voter import AddRaftVoterRequest, A
 from kafka_compat.quorum.requests import error_code
 from kafka_compat.security.authorizer import Operation
 
+if TYPE_CHECKING:
+    from kafka_compat.api.listener_context import ListenerContext
+
 
 @handler(0, 1)
-def add_raft_voter(ctx: RequestContext, request: AddRaftVoterRequest) -> Deferred:
+def add_raft_voter(ctx: ListenerContext, request: AddRaftVoterRequest) -> Deferred:
     require_cluster(ctx, Operation.ALTER)
     node = node_of(ctx)
     require_same_cluster(node, request.cluster_id)

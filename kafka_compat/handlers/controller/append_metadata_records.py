@@ -1,8 +1,11 @@
 """AppendMetadataRecords (our own API key 10000): a node passes records of its store to this leader."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from kafka_compat.api.handler import RequestContext, handler
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kafka_compat.api.handler import handler
 from kafka_compat.coordination.replicated_store.record_frames import unframe
 from kafka_compat.coordination.replicated_store.records import (
     BATCH_BYTES_MAX,
@@ -20,9 +23,12 @@ from kafka_compat.protocol.messages.append_metadata_records import (
 )
 from kafka_compat.security.authorizer import Operation
 
+if TYPE_CHECKING:
+    from kafka_compat.api.listener_context import ListenerContext
+
 
 @handler(0, 0)
-def append_metadata_records(ctx: RequestContext, request: AppendMetadataRecordsRequest) -> Deferred:
+def append_metadata_records(ctx: ListenerContext, request: AppendMetadataRecordsRequest) -> Deferred:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     node = node_of(ctx)
     require_same_cluster(node, request.cluster_id)

@@ -1,6 +1,10 @@
 """BeginQuorumEpoch (API key 53): a new leader announces itself to this voter (KIP-595)."""
 
-from kafka_compat.api.handler import RequestContext, handler
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_compat.api.handler import handler
 from kafka_compat.coordination.raft.effects import AnswerEpoch
 from kafka_compat.coordination.raft.events import BeginQuorumEpochRequested
 from kafka_compat.coordination.raft.values import ReplicaKey
@@ -20,9 +24,12 @@ from kafka_compat.protocol.messages.begin_quorum_epoch import (
 )
 from kafka_compat.security.authorizer import Operation
 
+if TYPE_CHECKING:
+    from kafka_compat.api.listener_context import ListenerContext
+
 
 @handler(0, 1)
-def begin_quorum_epoch(ctx: RequestContext, request: BeginQuorumEpochRequest) -> Deferred:
+def begin_quorum_epoch(ctx: ListenerContext, request: BeginQuorumEpochRequest) -> Deferred:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     node = node_of(ctx)
     require_same_cluster(node, request.cluster_id)

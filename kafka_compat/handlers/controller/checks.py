@@ -1,9 +1,10 @@
 """Checks and parts of responses that the APIs of the metadata quorum share."""
 
-from collections.abc import Sequence
-from typing import Any
+from __future__ import annotations
 
-from kafka_compat.api.handler import RequestContext
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from kafka_compat.coordination.raft.effects import AnswerEpoch
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.messages.begin_quorum_epoch import ResponsePartitionData, ResponseTopicData
@@ -12,8 +13,11 @@ from kafka_compat.quorum.metadata_partition import PARTITION, TOPIC
 from kafka_compat.quorum.node import QuorumNode
 from kafka_compat.quorum.requests import Endpoints, error_code
 
+if TYPE_CHECKING:
+    from kafka_compat.api.listener_context import ListenerContext
 
-def node_of(ctx: RequestContext) -> QuorumNode:
+
+def node_of(ctx: ListenerContext) -> QuorumNode:
     """Return the quorum node of this process. Only processes with a node serve these APIs."""
     node = ctx.services.quorum
     if node is None:

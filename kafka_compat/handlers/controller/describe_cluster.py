@@ -1,8 +1,10 @@
 """DescribeCluster (API key 60) on a controller listener: return the controllers (KIP-919)."""
 
-from typing import Final
+from __future__ import annotations
 
-from kafka_compat.api.handler import RequestContext, handler
+from typing import TYPE_CHECKING, Final
+
+from kafka_compat.api.handler import handler
 from kafka_compat.errors import ErrorCode
 from kafka_compat.handlers.authorization import allowed_cluster_operations
 from kafka_compat.handlers.controller.checks import node_of
@@ -12,12 +14,15 @@ from kafka_compat.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 
+if TYPE_CHECKING:
+    from kafka_compat.api.listener_context import ListenerContext
+
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
 
 
 @handler(0, 2)
-def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+def describe_cluster(ctx: ListenerContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     if ctx.api_version < 1 or request.endpoint_type != _CONTROLLERS:
         if ctx.api_version < 1 or request.endpoint_type == _BROKERS:
             return DescribeClusterResponse(

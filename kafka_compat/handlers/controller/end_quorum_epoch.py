@@ -1,6 +1,10 @@
 """EndQuorumEpoch (API key 54): a leader resigns and recommends successors (KIP-595)."""
 
-from kafka_compat.api.handler import RequestContext, handler
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_compat.api.handler import handler
 from kafka_compat.coordination.raft.effects import AnswerEpoch
 from kafka_compat.coordination.raft.events import EndQuorumEpochRequested
 from kafka_compat.coordination.raft.values import ReplicaKey
@@ -16,11 +20,14 @@ from kafka_compat.handlers.controller.checks import (
 from kafka_compat.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from kafka_compat.security.authorizer import Operation
 
+if TYPE_CHECKING:
+    from kafka_compat.api.listener_context import ListenerContext
+
 _FIRST_VERSION_WITH_CANDIDATES = 1
 
 
 @handler(0, 1)
-def end_quorum_epoch(ctx: RequestContext, request: EndQuorumEpochRequest) -> Deferred:
+def end_quorum_epoch(ctx: ListenerContext, request: EndQuorumEpochRequest) -> Deferred:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     node = node_of(ctx)
     require_same_cluster(node, request.cluster_id)

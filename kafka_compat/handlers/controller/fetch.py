@@ -3,11 +3,13 @@
 The response is sent when there are records or a higher high watermark, or after max_wait_ms.
 """
 
+from __future__ import annotations
+
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_compat.api.caller import Session
-from kafka_compat.api.handler import RequestContext, handler
+from kafka_compat.api.handler import handler
 from kafka_compat.coordination.raft.effects import AnswerFetch
 from kafka_compat.coordination.raft.events import FetchRequested, RaftError
 from kafka_compat.coordination.raft.values import ReplicaKey
@@ -30,12 +32,15 @@ from kafka_compat.quorum.node import QuorumNode
 from kafka_compat.quorum.requests import error_code
 from kafka_compat.security.authorizer import Operation
 
+if TYPE_CHECKING:
+    from kafka_compat.api.listener_context import ListenerContext
+
 _BYTES_MAX: Final = 8 * 1024 * 1024
 _WAIT_MS_MAX: Final = 60_000
 
 
 @handler(13, 18)
-def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Deferred:
+def fetch(ctx: ListenerContext, request: FetchRequest) -> FetchResponse | Deferred:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     node = node_of(ctx)
     if request.cluster_id is not None and request.cluster_id != node.local.cluster_id:

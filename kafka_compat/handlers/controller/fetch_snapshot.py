@@ -1,8 +1,10 @@
 """FetchSnapshot (API key 59): return a part of a snapshot of the metadata (KIP-630)."""
 
-from typing import Final
+from __future__ import annotations
 
-from kafka_compat.api.handler import RequestContext, handler
+from typing import TYPE_CHECKING, Final
+
+from kafka_compat.api.handler import handler
 from kafka_compat.coordination.raft.effects import AnswerSnapshot
 from kafka_compat.coordination.raft.events import RaftError, SnapshotRequested
 from kafka_compat.coordination.raft.values import OffsetAndEpoch, ReplicaKey
@@ -22,11 +24,14 @@ from kafka_compat.quorum.metadata_partition import PARTITION, TOPIC
 from kafka_compat.quorum.requests import error_code
 from kafka_compat.security.authorizer import Operation
 
+if TYPE_CHECKING:
+    from kafka_compat.api.listener_context import ListenerContext
+
 _BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 @handler(0, 1)
-def fetch_snapshot(ctx: RequestContext, request: FetchSnapshotRequest) -> Deferred:
+def fetch_snapshot(ctx: ListenerContext, request: FetchSnapshotRequest) -> Deferred:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     node = node_of(ctx)
     require_same_cluster(node, request.cluster_id)

@@ -1,8 +1,10 @@
 """RemoveRaftVoter (API key 81): remove a voter from the metadata quorum (KIP-853)."""
 
-from typing import Final
+from __future__ import annotations
 
-from kafka_compat.api.handler import RequestContext, handler
+from typing import TYPE_CHECKING, Final
+
+from kafka_compat.api.handler import handler
 from kafka_compat.coordination.raft.effects import AnswerVoterChange
 from kafka_compat.coordination.raft.events import VoterChange, VoterChangeRequested
 from kafka_compat.coordination.raft.values import ReplicaKey
@@ -16,12 +18,15 @@ from kafka_compat.protocol.messages.remove_raft_voter import (
 from kafka_compat.quorum.requests import error_code
 from kafka_compat.security.authorizer import Operation
 
+if TYPE_CHECKING:
+    from kafka_compat.api.listener_context import ListenerContext
+
 _TIMEOUT_MS: Final = 30_000
 """The request contains no timeout."""
 
 
 @handler(0, 0)
-def remove_raft_voter(ctx: RequestContext, request: RemoveRaftVoterRequest) -> Deferred:
+def remove_raft_voter(ctx: ListenerContext, request: RemoveRaftVoterRequest) -> Deferred:
     require_cluster(ctx, Operation.ALTER)
     node = node_of(ctx)
     require_same_cluster(node, request.cluster_id)

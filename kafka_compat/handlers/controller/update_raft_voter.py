@@ -2,9 +2,11 @@
 until the response names the leader, also if the voters are static.
 """
 
-from typing import Final
+from __future__ import annotations
 
-from kafka_compat.api.handler import RequestContext, handler
+from typing import TYPE_CHECKING, Final
+
+from kafka_compat.api.handler import handler
 from kafka_compat.coordination.raft.effects import AnswerVoterChange
 from kafka_compat.coordination.raft.events import VoterChange, VoterChangeRequested
 from kafka_compat.coordination.raft.values import ReplicaKey
@@ -24,11 +26,14 @@ from kafka_compat.protocol.messages.update_raft_voter import (
 from kafka_compat.quorum.requests import error_code
 from kafka_compat.security.authorizer import Operation
 
+if TYPE_CHECKING:
+    from kafka_compat.api.listener_context import ListenerContext
+
 _TIMEOUT_MS: Final = 5_000
 
 
 @handler(0, 0)
-def update_raft_voter(ctx: RequestContext, request: UpdateRaftVoterRequest) -> Deferred:
+def update_raft_voter(ctx: ListenerContext, request: UpdateRaftVoterRequest) -> Deferred:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     node = node_of(ctx)
     require_same_cluster(node, request.cluster_id)

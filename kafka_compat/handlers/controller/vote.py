@@ -1,6 +1,10 @@
 """Vote (API key 52): a candidate requests this node's vote, or its pre-vote (KIP-595, KIP-996)."""
 
-from kafka_compat.api.handler import RequestContext, handler
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_compat.api.handler import handler
 from kafka_compat.coordination.raft.effects import AnswerVote
 from kafka_compat.coordination.raft.events import VoteRequested
 from kafka_compat.coordination.raft.values import OffsetAndEpoch, ReplicaKey
@@ -22,9 +26,12 @@ from kafka_compat.quorum.metadata_partition import PARTITION, TOPIC
 from kafka_compat.quorum.requests import error_code
 from kafka_compat.security.authorizer import Operation
 
+if TYPE_CHECKING:
+    from kafka_compat.api.listener_context import ListenerContext
+
 
 @handler(0, 2)
-def vote(ctx: RequestContext, request: VoteRequest) -> Deferred:
+def vote(ctx: ListenerContext, request: VoteRequest) -> Deferred:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
     node = node_of(ctx)
     require_same_cluster(node, request.cluster_id)

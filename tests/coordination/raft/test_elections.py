@@ -74,6 +74,23 @@ def test_a_request_with_a_higher_epoch_deposes_the_leader_even_if_it_is_a_pre_vo
     assert (bench.machine.role, bench.machine.epoch) == (Role.UNATTACHED, 9)
 
 
+def test_a_request_whose_epoch_would_exhaust_the_epochs_is_rejected() -> None:
+    for epoch in (2**30 + 1, 2**31 - 1):
+        bench = Bench().lead()
+        bench.vote(epoch, 3, pre=True)
+        assert bench.one(effects.AnswerVote).error is RaftError.INVALID_REQUEST
+        bench.send(events.BeginQuorumEpochRequested(0, epoch, 3, key(1)))
+        assert bench.one(effects.AnswerEpoch).error is RaftError.INVALID_REQUEST
+        bench.send(events.EndQuorumEpochRequested(0, epoch, 3, ()))
+        assert bench.one(effects.AnswerEpoch).error is RaftError.INVALID_REQUEST
+        assert (bench.machine.role, bench.machine.epoch) == (Role.LEADER, 1)
+
+
+def test_a_quorum_with_a_very_high_epoch_goes_on_electing_leaders() -> None:
+    bench = Bench(election=ElectionState(2**30 + 5))
+    assert bench.vote(2**30 + 6, 2)
+
+
 def test_a_vote_meant_for_another_directory_is_rejected() -> None:
     bench = Bench()
     bench.send(events.VoteRequested(0, 1, key(2), key(3), OffsetAndEpoch(0, 0), False))

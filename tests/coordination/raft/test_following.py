@@ -164,3 +164,20 @@ def test_a_node_hears_its_leader_once_a_fetch_is_answered_and_until_its_process_
     bench.pass_time(5000)
     assert bench.machine.leader_id == 2
     assert not bench.machine.hears_leader
+
+
+def test_a_node_that_seeks_a_leader_in_vain_expects_none_until_it_hears_the_known_one() -> None:
+    bench = Bench().follow()
+    bench.answer_fetch(bench.one(effects.SendFetch))
+    assert bench.machine.expected_leader_id == 2
+    expected = set()
+    for _ in range(20):
+        bench.pass_time(1000)
+        expected.add((bench.machine.role, bench.machine.leader_id, bench.machine.expected_leader_id))
+    # The node alternates between both roles, and goes on naming the leader.
+    lost = {(Role.FOLLOWER, 2, -1), (Role.PROSPECTIVE, 2, -1)}
+    assert expected - {(Role.FOLLOWER, 2, 2)} == lost
+    assert bench.machine.expected_leader_id == -1
+    bench.until(effects.SendFetch)
+    bench.answer_fetch(next(fetch for fetch in bench.all(effects.SendFetch) if fetch.node_id == 2))
+    assert bench.machine.expected_leader_id == 2

@@ -7,6 +7,7 @@ from kafka_compat.coordination.replicated_store.records import OpenSession
 from kafka_compat.coordination.replicated_store.session_timeouts import (
     GRACE_S,
     LOOK_EVERY_S,
+    RECONNECTION_S,
     SessionTimeouts,
 )
 from kafka_compat.coordination.replicated_store.tree_machine import SessionEntry
@@ -114,17 +115,34 @@ def test_sessions_of_a_node_at_whose_address_nothing_listens_end_after_the_grace
 
 
 def test_a_new_leader_ends_the_sessions_of_a_node_that_has_not_fetched_from_it_if_nothing_listens() -> None:
-    assert probed(of_node_two(), 0, 5, Reach.REFUSED) == [(GRACE_S, 6)]
+    assert probed(of_node_two(), 0, 5, Reach.REFUSED) == [(RECONNECTION_S, 6)]
     for other in (Reach.FAILED, Reach.NO_ADDRESS, Reach.CONNECTED):
         assert probed(of_node_two(), 0, 8.75, other) == []
 
 
-def test_sessions_of_a_node_that_closed_its_connection_end_after_the_grace() -> None:
-    for reach in (Reach.REFUSED, Reach.FAILED, Reach.NO_ADDRESS):
+def test_sessions_of_a_killed_process_end_at_once_if_nothing_listens_at_its_address() -> None:
+    timeouts = of_node_two()
+    timeouts.heard(2, 0.0)
+    timeouts.left(2, 0.5)
+    assert probed(timeouts, 0.5, 5, Reach.REFUSED) == [(0.5 + RECONNECTION_S, 6)]
+
+
+def test_sessions_of_a_node_that_closed_its_connection_end_after_the_grace_if_it_cannot_be_reached() -> None:
+    for reach in (Reach.FAILED, Reach.NO_ADDRESS):
         timeouts = of_node_two()
         timeouts.heard(2, 0.0)
         timeouts.left(2, 0.5)
-        assert probed(timeouts, 0.5, 5, reach) == [(0.5 + GRACE_S, 6)]
+        ((ended_s, session_id),) = probed(timeouts, 0.5, 5, reach)
+        assert session_id == 6
+        assert GRACE_S <= ended_s - 0.5 <= GRACE_S + RECONNECTION_S + LOOK_EVERY_S
+
+
+def test_a_node_that_reconnects_at_once_is_not_probed() -> None:
+    timeouts = of_node_two()
+    for number in range(1, 5):
+        timeouts.left(2, number * 1.0)
+        timeouts.heard(2, number + 0.1)
+        assert timeouts.silent(number + 0.5, LATEST) == []
 
 
 def test_a_node_that_accepts_connections_keeps_its_sessions_for_their_timeout() -> None:
@@ -160,7 +178,6 @@ def test_a_fetch_that_arrives_during_a_probe_makes_its_result_void() -> None:
 def test_time_during_which_the_leader_did_not_run_is_no_silence() -> None:
     timeouts = of_node_two()
     timeouts.heard(2, 0.0)
-    timeouts.left(2, 0.1)
     assert timeouts.silent(60.0, LATEST) == []
 
 
@@ -172,7 +189,7 @@ def test_the_leading_process_and_processes_with_a_successor_are_not_probed() -> 
 
 def test_a_process_that_starts_after_the_end_of_its_predecessor_is_not_gone() -> None:
     timeouts = of_node_two()
-    assert probed(timeouts, 0, 2, Reach.REFUSED) == [(GRACE_S, 6)]
+    assert probed(timeouts, 0, 2, Reach.REFUSED) == [(RECONNECTION_S, 6)]
     timeouts.opened(entry(7, 2, "two", 9000), 2.0)
     assert probed(timeouts, 2, 3.25, Reach.REFUSED) == []
 
