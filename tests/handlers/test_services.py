@@ -23,7 +23,7 @@ def brokers_offer_everything(broker: BrokerServices) -> Services:
     return broker
 
 
-class Groups:
+class ClassicGroups:
     """The only service that Heartbeat needs."""
 
     def heartbeat(
@@ -33,7 +33,8 @@ class Groups:
 
 
 async def test_a_handler_can_run_with_test_doubles_of_its_services() -> None:
-    services = SimpleNamespace(served={ApiKey.HEARTBEAT: (0, 4)}, groups=Groups(), authorizer=None)
+    groups = SimpleNamespace(classic=ClassicGroups())
+    services = SimpleNamespace(served={ApiKey.HEARTBEAT: (0, 4)}, groups=groups, authorizer=None)
     dispatcher = Dispatcher(Calls(services))
     async with serving(dispatcher.dispatch) as (_, port):
         with Connection(f"127.0.0.1:{port}", timeout_s=10) as connection:
