@@ -23,6 +23,7 @@ _TIMEOUT_S: Final = 10.0
 _PAUSE_S: Final = 0.5
 _PAUSE_MAX_S: Final = 5.0
 _REFERENCES_MAX: Final = 100
+_SERIALIZED: Final = "?format=serialized"
 _RETRIED: Final = (429, 500, 502, 503, 504)
 
 
@@ -98,14 +99,19 @@ class RegistryClient:
         kind, text = str(found.get("schemaType", AVRO)), str(found["schema"])
         if kind not in (AVRO, PROTOBUF, JSON):
             raise NotSo(f"schema {schema_id} is of the unsupported type {kind[:40]!r}")
-        query = ""
-        if kind == PROTOBUF:
-            query = "?format=serialized"
-            serialized = self._get(f"/schemas/ids/{schema_id}{query}")
-            text = text if serialized is None else str(serialized["schema"])
-        return Registered(schema_id, kind, text, self._references(found.get("references", []), query))
+        references = found.get("references", [])
+        if kind != PROTOBUF:
+            return Registered(schema_id, kind, text, self._references(references))
+        serialized = self._get(f"/schemas/ids/{schema_id}{_SERIALIZED}", gives_up=True)
+        if serialized is not None and _is_base64(str(serialized["schema"])):
+            of_references = self._references(references, _SERIALIZED)
+            return Registered(schema_id, kind, str(serialized["schema"]), of_references)
+        # Imported here, because it is seldom needed.
+        from kafka_compat.pipelines.decode.proto_compiler import compiled
 
-    def _references(self, named: Any, query: str) -> tuple[tuple[str, str], ...]:
+        return Registered(schema_id, kind, *compiled(text, dict(self._references(references))))
+
+    def _references(self, named: Any, query: str = "") -> tuple[tuple[str, str], ...]:
         found: dict[str, str] = {}
         begun: set[str] = set()
 
@@ -128,8 +134,10 @@ class RegistryClient:
         add(named)
         return tuple(found.items())
 
-    def _get(self, path: str) -> Any:
-        """Return the JSON response to a GET request, or None for status 404. Raises RegistryFailed."""
+    def _get(self, path: str, *, gives_up: bool = False) -> Any:
+        """Return the JSON response to a GET request, or None for status 404. With `gives_up`, also return
+        None if the registry rejects the request or fails at it. Raises RegistryFailed.
+        """
         deadline_s = self._now_s() + self.patience_s
         pause_s = _PAUSE_S
         headers = {"Accept": _ACCEPT, **self.connection.headers}
@@ -147,7 +155,7 @@ class RegistryClient:
                     raise RegistryFailed(
                         f"{self.url}{path} is not JSON: this is not the address of a schema registry."
                     ) from None
-            if status == 404:
+            if status == 404 or (gives_up and status in (400, 422, 500)):
                 return None
             if status in (401, 403):
                 raise RegistryFailed(
@@ -161,6 +169,14 @@ class RegistryClient:
                 )
             self._sleep(pause_s)
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode(text, validate=True)
+    except ValueError:
+        return False
+    return True
 
 
 def authorization(properties: Mapping[str, str]) -> dict[str, str]:
