@@ -128,7 +128,7 @@ def write_rows(
 def run_archive(job: ArchiveJob) -> ArchiveReport:
     """Archive all current records, or archive continuously. Raises PipelineError if the job fails."""
     store = ArchiveStore(job.directory)
-    decoding = None if job.decode is None else Decoding(job.decode)
+    decoding = None if job.decode is None else Decoding(job.decode, all_registered=job.pattern is None)
     check_schemas = None if decoding is None else decoding.check
     with open_source(
         "archive", job, store.check, fail_on_loss=not job.accept_loss, look_at_target=check_schemas

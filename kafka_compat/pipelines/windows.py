@@ -78,7 +78,9 @@ def run_windows(job: WindowsJob) -> StreamReport:
     def look_at_target(partitions: Mapping[str, int]) -> None:
         if decoding is not None:
             decoding.check(partitions)
-            _check_columns(job.query, decoding)
+            if not job.query.schema:
+                # Spark parses an SQL schema, after it has started.
+                _check_columns(job.query, decoding)
         target.look(_wanted(job, max(partitions.values())), create=job.create)
 
     run = run_stream("windows", job.source, folder, process, look_at_target=look_at_target)

@@ -113,8 +113,10 @@ class ValueDecoder:
             return None, None, None
         start = framed(content)
         try:
+            if self._values is None:
+                return None, None if start is None else start.schema_id, self._spec.missing
             if start is None:
-                if self._values is not None and isinstance(self._values, JsonValues):
+                if isinstance(self._values, JsonValues):
                     return self._values.decode(content), None, None
                 return None, None, "does not begin with 0 and a schema ID"
             decode = self._decoder(start.schema_id)
@@ -137,8 +139,7 @@ class ValueDecoder:
 
     def _new_decoder(self, schema_id: int) -> Decode | str:
         """Return the decoder for a schema, or the reason why there is none. Raises RegistryFailed."""
-        if self._values is None:
-            return self._spec.missing
+        assert self._values is not None
         if isinstance(self._values, JsonValues):
             return self._values.decode
         try:

@@ -42,9 +42,15 @@ class DecodeSettings:
 
 
 class Decoding:
-    """The newest schemas of a job's topics. With `one_schema`, all topics must have the same subject."""
+    """The newest schemas of a job's topics.
 
-    def __init__(self, settings: DecodeSettings, *, one_schema: bool = False) -> None:
+    With `one_schema`, all topics must have the same subject. Without `all_registered`, the values of topics
+    without a subject are not decoded, for jobs that select topics by a pattern.
+    """
+
+    def __init__(
+        self, settings: DecodeSettings, *, one_schema: bool = False, all_registered: bool = True
+    ) -> None:
         """Check the settings. Raises NotStarted if they are inconsistent."""
         if settings.registry is None and (settings.format != "json" or settings.schema is None):
             or_schema = " or --value-schema" if settings.format == "json" else ""
@@ -54,6 +60,7 @@ class Decoding:
             )
         self._settings = settings
         self._one_schema = one_schema
+        self._all_registered = all_registered
         self._client: RegistryClient | None = None
         if settings.registry is not None:
             try:
@@ -82,7 +89,7 @@ class Decoding:
         try:
             for topic in names:
                 spec = self.spec(topic)
-                if spec.newest is None:
+                if spec.newest is None and self._all_registered:
                     raise NotStarted(f"{spec.missing[0].upper()}{spec.missing[1:]}.", self._subjects())
         except RegistryFailed as error:
             raise NotStarted(str(error), error.hint) from None
@@ -115,12 +122,14 @@ class Decoding:
         settings = self._settings
         refresh = RegistryClient(client.connection, _REFRESH_PATIENCE_S if before else client.patience_s)
         try:
+            # A schema never changes, so its ID is enough to see that there is no newer one.
+            known_id = before.newest.schema_id if before is not None and before.newest is not None else None
+            if before is not None and known_id is not None and refresh.newest_id(subject) in (known_id, None):
+                return before
             newest = refresh.version(subject)
             if newest is None:
                 missing = f"the schema registry at {client.url} has no subject {subject}"
-                return before or ColumnSpec(settings.format, missing=missing, connection=client.connection)
-            if before is not None and before.newest == newest:
-                return before
+                return ColumnSpec(settings.format, missing=missing, connection=client.connection)
             if newest.kind != KINDS[settings.format]:
                 raise NotStarted(
                     f"The schema of {subject} is of type {newest.kind}, not {KINDS[settings.format]}.",

@@ -86,6 +86,11 @@ class RegistryClient:
         found = self._get(f"/subjects/{quote(subject, safe='')}/versions/{version}")
         return None if found is None else self._registered(int(found["id"]), found)
 
+    def newest_id(self, subject: str) -> int | None:
+        """Return the ID of a subject's newest schema, or None if it does not exist. Raises RegistryFailed."""
+        found = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
+        return None if found is None else int(found["id"])
+
     def versions(self, subject: str) -> list[int]:
         """Return the numbers of a subject's versions. Raises RegistryFailed."""
         found = self._get(f"/subjects/{quote(subject, safe='')}/versions")

@@ -118,7 +118,9 @@ def _jobs(reader: _Reader, root: Any) -> list[FlowJob]:
     common = _mapping(reader, parts, "settings") if "settings" in parts else {}
     known = {name for kind in reader.kinds.values() for name in kind.settings}
     for name, (key, _) in common.items():
-        if name not in known:
+        if name in _BY_THE_SERVICE:
+            reader.error(key, f"settings: {name}: not for the file; it is an option of `pipeline run`")
+        elif name not in known:
             reader.error(key, f"settings: {name}: no job has this setting{reader.guess(name, sorted(known))}")
     if "jobs" not in parts:
         reader.error(root, "jobs: missing; expected at least one job")
@@ -156,6 +158,7 @@ def _job(
         reader.error(key_of_job, f"{name}: job: {job} cannot run continuously; run it without --continuous")
     before = len(reader.errors)
     arguments: list[str] = []
+    shared = {name: each for name, each in common.items() if name in kind.settings and name not in own}
     for setting, (key_of, node_of) in own.items():
         if setting in _BY_THE_SERVICE:
             reader.error(key_of, f"{name}: {setting}: not for the file; it is an option of `pipeline run`")
@@ -164,11 +167,10 @@ def _job(
             reader.error(key_of, f"{name}: {setting}: {job} has no such setting{guess}")
         else:
             arguments += _arguments(reader, name, kind.settings[setting], node_of)
-    for setting, (_, node_of) in common.items():
-        if setting in kind.settings and setting not in own and setting not in _BY_THE_SERVICE:
-            arguments += _arguments(reader, name, kind.settings[setting], node_of)
-    if "to" in own:
-        _require_own_directory(reader, name, *own["to"])
+    for setting, (_, node_of) in shared.items():
+        arguments += _arguments(reader, name, kind.settings[setting], node_of)
+    if place := {**shared, **own}.get("to"):
+        _require_own_directory(reader, name, *place)
     if len(reader.errors) == before and (wrong := kind.check(arguments)) is not None:
         reader.error(key, f"{name}: {wrong}")
     if reader.continuous:

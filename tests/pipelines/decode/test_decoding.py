@@ -16,7 +16,7 @@ from kafka_compat.pipelines.decode.decoding import DecodeSettings, Decoding
 from kafka_compat.pipelines.decode.registry import Connection, RegistryClient, RegistryFailed, authorization
 from kafka_compat.pipelines.errors import NotStarted
 from tests.decoding.schema_registry import SchemaRegistry
-from tests.pipelines.decode.values import FLIGHT, FLIGHT_2, settings
+from tests.pipelines.decode.values import FLIGHT, FLIGHT_2, avro, decoded, settings
 
 
 @pytest.fixture
@@ -44,6 +44,18 @@ def test_a_missing_subject_is_reported_with_those_that_exist(registry: SchemaReg
     assert f"The schema registry at {registry.url} has no subject flights-value." in error
     assert "--value-subject. Subjects there: air.Flight." in error
     Decoding(settings(registry, "avro", subject="air.Flight")).check(["flights", "more"])
+
+
+def test_topics_of_a_pattern_need_no_subject(registry: SchemaRegistry) -> None:
+    registry.add(1, FLIGHT, subject="a-value")
+    found = Decoding(settings(registry, "avro"), all_registered=False)
+    found.check(["a", "b"])
+    assert decoded(found.spec("b"), b"v") == [
+        (None, None, f"the schema registry at {registry.url} has no subject b-value")
+    ]
+    registry.add(2, FLIGHT, subject="b-value")
+    value = {"carrier": "AA", "distance": 1}
+    assert decoded(found.spec("b"), avro(2, FLIGHT, value)) == [(value, 2, None)]
 
 
 def test_a_schema_of_another_format_is_reported(registry: SchemaRegistry) -> None:

@@ -128,6 +128,16 @@ def test_a_file_without_jobs_is_reported(tmp_path: Path, capsys: Any, text: str,
     assert len(lines) == 1 and lines[0].startswith(error), lines
 
 
+def test_a_directory_for_all_jobs_is_an_error(tmp_path: Path, capsys: Any) -> None:
+    text = GOOD.replace("    to: ./archive\n", "").replace("    to: ./windows\n", "")
+    text = text.replace("settings:\n", "settings:\n  to: ./data\n")
+    code, lines = checked(tmp_path, capsys, text)
+    assert (code, lines) == (
+        2,
+        ["2: by-carrier: to: data is the directory of archive (line 2); each job needs its own"],
+    )
+
+
 def test_a_job_that_cannot_run_continuously_is_reported(tmp_path: Path, capsys: Any) -> None:
     text = "jobs:\n  check:\n    job: report\n    log-dir: ./data\n"
     assert checked(tmp_path, capsys, text)[0] == 0
