@@ -25,6 +25,9 @@ def compiled(text: str, references: Mapping[str, str]) -> tuple[str, tuple[tuple
     """Return a .proto file and the files that it imports (`references`: text by import name), dependencies
     first, as serialized FileDescriptorProtos in base64. Raises NotSo if this fails.
     """
+    for name in references:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise NotSo(f"it references {name!r}, which is not the name of a file")
     if importlib.util.find_spec("grpc_tools") is None:
         raise NotSo(
             "the registry returns it as a .proto file, which requires a compiler: pip install grpcio-tools"
@@ -34,11 +37,9 @@ def compiled(text: str, references: Mapping[str, str]) -> tuple[str, tuple[tuple
     with tempfile.TemporaryDirectory(prefix="kafka-compat-proto-") as scratch:
         root = Path(scratch)
         for name, content in {**references, _NAME: text}.items():
-            path = PurePosixPath(name)
-            if path.is_absolute() or ".." in path.parts:
-                raise NotSo(f"it references {name!r}, which is not the name of a file")
-            (root / path.parent).mkdir(parents=True, exist_ok=True)
-            (root / path).write_text(content)
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
         output = root / ".descriptors"
         _run(root, output)
         files = descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes()).file

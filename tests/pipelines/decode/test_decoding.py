@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from kafka_compat.cli import main
+from kafka_compat.decoding.plain import NotSo
 from kafka_compat.pipelines.decode import decoding as module
+from kafka_compat.pipelines.decode import proto_compiler
 from kafka_compat.pipelines.decode.decoding import DecodeSettings, Decoding
 from kafka_compat.pipelines.decode.registry import Connection, RegistryClient, RegistryFailed, authorization
 from kafka_compat.pipelines.errors import NotStarted
-from tests.decoding.schema_registry import SchemaRegistry
-from tests.pipelines.decode.values import FLIGHT, FLIGHT_2, avro, decoded, settings
+from tests.decoding.schema_registry import SchemaRegistry, framed
+from tests.pipelines.decode.values import FLIGHT, FLIGHT_2, avro, decoded, settings, spec_of
 
 
 @pytest.fixture
@@ -175,3 +177,43 @@ def test_windows_reports_settings_that_do_not_fit_together(
     line += ["--to-topic", "a", "--dead-letter-topic", "b", "--window", "1h", *arguments]
     assert main(["pipeline", "windows", *line]) == 2
     assert error in capsys.readouterr().err
+
+
+PROTO = 'syntax = "proto3"; package air; import "google/protobuf/timestamp.proto"; import "air/leg.proto"; '
+PROTO += "message Flight { string carrier = 1; Leg leg = 2; google.protobuf.Timestamp at = 3; }"
+LEG = 'syntax = "proto3"; package air; message Leg { string origin = 1; }'
+
+
+@pytest.fixture
+def without_descriptors(registry: SchemaRegistry) -> SchemaRegistry:
+    """A registry that fails to return descriptors, as Apicurio 3.3 does for files with a package."""
+    references = [{"name": "air/leg.proto", "subject": "leg", "version": 1}]
+    text = {"id": 1, "schema": PROTO, "schemaType": "PROTOBUF", "references": references}
+    registry.raw["/subjects/flights-value/versions/latest"] = (200, json.dumps(text).encode())
+    leg = {"id": 2, "schema": LEG, "schemaType": "PROTOBUF"}
+    registry.raw["/subjects/leg/versions/1"] = (200, json.dumps(leg).encode())
+    registry.raw["/schemas/ids/1?format=serialized"] = (500, b"{}")
+    return registry
+
+
+def test_a_proto_file_is_compiled_if_there_is_no_descriptor(without_descriptors: SchemaRegistry) -> None:
+    pytest.importorskip("grpc_tools", reason="needs grpcio-tools")
+    spec = spec_of(without_descriptors, "protobuf")
+    value = framed(1, b"\0" + b"\x0a\2AA" + b"\x12\5\x0a\3JFK")
+    expected = {"carrier": "AA", "leg": {"origin": "JFK"}, "at": None}
+    assert decoded(spec, value) == [(expected, 1, None)]
+
+
+def test_a_missing_compiler_is_reported(
+    without_descriptors: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proto_compiler.importlib.util, "find_spec", lambda _: None)
+    error = error_of(Decoding(settings(without_descriptors, "protobuf")), "flights")
+    assert "The schema of flights-value cannot be used" in error
+    assert "pip install grpcio-tools" in error
+
+
+@pytest.mark.parametrize("name", ["../up.proto", "/etc/x.proto"])
+def test_a_reference_cannot_name_a_file_elsewhere(name: str) -> None:
+    with pytest.raises(NotSo, match="is not the name of a file"):
+        proto_compiler.compiled(LEG, {name: LEG})

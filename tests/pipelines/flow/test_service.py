@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.pipelines.cluster import Cluster
-from tests.pipelines.environment import QUICK_START
+from tests.pipelines.flow.service import Service
 from tests.support.process import wait_until
-from tests.support.servers import PROJECT, KafkaCompatBroker
+from tests.support.servers import KafkaCompatBroker
 
 
 @pytest.fixture
@@ -26,40 +23,6 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     broker.start()
     yield Cluster(broker)
     broker.stop()
-
-
-class Service:
-    """A running `kafka-compat pipeline run`, and its lines of status."""
-
-    def __init__(self, *arguments: str, directory: Path) -> None:
-        self._errors = (directory / "service.err").open("w")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "kafka_compat", "pipeline", "run", *arguments, "--json"],
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            cwd=PROJECT,
-            env={**os.environ, **QUICK_START},
-        )
-        self.lines: list[dict[str, Any]] = []
-
-    def await_state(self, name: str, state: str, restarts: int = 0) -> dict[str, Any]:
-        """Read lines until a job has the state, and return the line."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(json.loads(line))
-            found = self.lines[-1]
-            if (found["name"], found["state"]) == (name, state) and found["restarts"] >= restarts:
-                return found
-        raise AssertionError(f"{name} is never {state}: {self.lines}")
-
-    def finish(self) -> tuple[int, dict[str, dict[str, Any]]]:
-        """Wait for the end, and return the exit code and the last line of each job."""
-        assert self.process.stdout is not None
-        self.lines += [json.loads(line) for line in self.process.stdout]
-        code = self.process.wait(60)
-        self._errors.close()
-        return code, {line["name"]: line for line in self.lines}
 
 
 def is_alive(pid: int) -> bool:
