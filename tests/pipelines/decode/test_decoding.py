@@ -207,7 +207,7 @@ def test_a_proto_file_is_compiled_if_there_is_no_descriptor(without_descriptors:
 def test_a_missing_compiler_is_reported(
     without_descriptors: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proto_compiler.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     error = error_of(Decoding(settings(without_descriptors, "protobuf")), "flights")
     assert "The schema of flights-value cannot be used" in error
     assert "pip install grpcio-tools" in error

@@ -223,7 +223,15 @@ def test_protobuf_messages_of_all_versions_are_columns_of_the_newest(registry: S
     spec = spec_of(registry, "protobuf")
     registry.asked.clear()
     found = decoded(pickle.loads(pickle.dumps(spec)), old, new, other, broken, framed(2, b""))
-    empty = {"leg": None, "legs": [], "suit": "HEARTS", "big": Decimal(0), "at": None, "raw": b"", "tags": []}
+    empty: dict[str, Any] = {
+        "leg": None,
+        "legs": [],
+        "suit": "HEARTS",
+        "big": Decimal(0),
+        "at": None,
+        "raw": b"",
+        "tags": [],
+    }
     assert found[0] == ({"carrier": "AA", "distance": 3, **empty, "next": None}, 1, None)
     assert found[1][0] == {
         "carrier": "",
