@@ -1,7 +1,6 @@
 """kafka-compat pipeline run FLOW.yaml: run several jobs as one service."""
 
 import argparse
-import asyncio
 import os
 import signal
 import sys
@@ -42,6 +41,8 @@ Prints a line when the state of a job changes, and a line for each job every --s
 
 def run_flow(args: argparse.Namespace, jobs: Mapping[str, Callable[[argparse.ArgumentParser], None]]) -> int:
     """Run the flow, and return its exit code. `jobs` contains the function that adds each job's arguments."""
+    import asyncio
+
     from kafka_compat.pipelines.errors import NotStarted
     from kafka_compat.pipelines.flow.flow_file import read_flow
     from kafka_compat.pipelines.flow.service import FlowService

@@ -61,7 +61,7 @@ def run_latest(job: StreamJob, decode: DecodeSettings | None = None) -> StreamRe
     run = run_stream("latest", job, folder, merger, committed=show, look_at_target=check)
     keys, deleted, without_key = (folder.recorded(_NOTHING)[name] for name in _NOTHING)
     table = job.directory / "latest"
-    undecoded = folder.recorded({}).get("undecoded")
+    undecoded = folder.recorded({}).get("undecoded", 0)
     bad = f"\n{undecoded:,} values could not be decoded: the column decode_error has the reason."
     return StreamReport(
         "latest",
@@ -71,7 +71,7 @@ def run_latest(job: StreamJob, decode: DecodeSettings | None = None) -> StreamRe
             "keys": keys,
             "deleted": deleted,
             "without_key": without_key,
-            **({} if decode is None else {"undecoded": undecoded or 0}),
+            **({} if decode is None else {"undecoded": undecoded}),
         },
         f"{run.rows:,} records read in {run.seconds:.1f} s.\n"
         f"{table} holds {keys:,} keys; {deleted:,} are deleted; "
