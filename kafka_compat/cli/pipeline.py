@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka_compat.cli import pipeline_arguments as common
+from kafka_compat.cli import pipeline_decoding as decoding
+from kafka_compat.cli import pipeline_flow as flow
 from kafka_compat.cli.arguments import add_several
 
 _WINDOWS_EXAMPLE = (
@@ -31,6 +33,9 @@ def add_parser(subparsers: Any) -> None:
         job.add_arguments(of_job)
         of_job.add_argument("--json", action="store_true", help="print the report as JSON")
         of_job.add_argument("--verbose", action="store_true", help="print Spark's log")
+        help = "stop when standard input ends, for programs that run the job"
+        of_job.add_argument("--stop-at-eof", action="store_true", help=help)
+    flow.add_run(names)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,6 +43,10 @@ def run(args: argparse.Namespace) -> int:
     from kafka_compat.pipelines import spark_output
     from kafka_compat.pipelines.errors import JobFailed, PipelineError
 
+    if args.pipeline == "run":
+        return flow.run_flow(args, {name: job.add_arguments for name, job in JOBS.items()})
+    if args.stop_at_eof:
+        flow.stop_at_eof()
     try:
         report = JOBS[args.pipeline].run(args)
     except PipelineError as error:
@@ -63,12 +72,14 @@ def _archive_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_stream(parser, batch=1_000_000)
     help = "continue even if Kafka deleted records before they were archived"
     parser.add_argument("--accept-loss", action="store_true", help=help)
+    decoding.add_decoding(parser)
 
 
 def _run_archive(args: argparse.Namespace) -> Any:
     from kafka_compat.pipelines.archive import ArchiveJob, run_archive
 
-    return run_archive(ArchiveJob(**common.stream_settings(args), accept_loss=args.accept_loss))
+    settings, decode = common.stream_settings(args), decoding.decode_settings(args)
+    return run_archive(ArchiveJob(**settings, accept_loss=args.accept_loss, decode=decode))
 
 
 # --- audit
@@ -196,10 +207,15 @@ def _run_lag(args: argparse.Namespace) -> Any:
 # --- latest
 
 
+def _latest_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_stream(parser)
+    decoding.add_decoding(parser)
+
+
 def _run_latest(args: argparse.Namespace) -> Any:
     from kafka_compat.pipelines.latest import run_latest
 
-    return run_latest(common.stream_job(args))
+    return run_latest(common.stream_job(args), decoding.decode_settings(args))
 
 
 # --- mirror
@@ -326,10 +342,17 @@ def _windows_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_stream(parser)
     parser.add_argument("--to-topic", required=True, metavar="T", help="topic for results")
     parser.add_argument("--dead-letter-topic", required=True, metavar="T", help="topic for invalid rows")
-    parser.add_argument("--schema", required=True, help="columns of the record values, as an SQL schema")
     parser.add_argument(
-        "--format", choices=("json", "csv"), default="json", help="format of record values (default: json)"
+        "--schema", help="columns of the record values, as an SQL schema; not needed with --schema-registry"
     )
+    parser.add_argument(
+        "--format",
+        "--value-format",
+        choices=("json", "csv", "avro", "protobuf"),
+        default="json",
+        help="format of record values (default: json); avro and protobuf need --schema-registry",
+    )
+    decoding.add_registry(parser)
     parser.add_argument(
         "--null", default="", metavar="TEXT", help="text that means null in CSV (default: empty)"
     )
@@ -355,8 +378,9 @@ def _run_windows(args: argparse.Namespace) -> Any:
     from kafka_compat.pipelines.windows import WindowsJob, run_windows
     from kafka_compat.pipelines.windows_rows import WindowQuery
 
+    decode = decoding.windows_settings(args)
     query = WindowQuery(
-        schema=args.schema,
+        schema=args.schema or "",
         window_ms=args.window,
         lateness_ms=args.lateness,
         format=args.format,
@@ -369,7 +393,7 @@ def _run_windows(args: argparse.Namespace) -> Any:
         checks=args.check,
     )
     source, target = common.stream_job(args), (args.target, args.target_option, args.create)
-    return run_windows(WindowsJob(source, query, args.to_topic, args.dead_letter_topic, *target))
+    return run_windows(WindowsJob(source, query, args.to_topic, args.dead_letter_topic, *target, decode))
 
 
 class Job(NamedTuple):
@@ -442,7 +466,7 @@ kafka-consumer-groups and lag exporters show its lag. Spark never resumes from t
 Maintain DIR/latest, a Parquet table with the latest record of each key of a changelog topic; records without
 a value delete their key. A new run continues where the last run stopped.""",
         _exit_codes("up to date"),
-        common.add_stream,
+        _latest_arguments,
         _run_latest,
     ),
     "mirror": Job(

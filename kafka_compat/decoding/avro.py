@@ -9,7 +9,7 @@ from typing import Any, Final
 from kafka_compat.decoding.plain import NotSo
 
 _WRAPPER: Final = "kafka_compat.Wrapper"
-_VALUE: Final = "value"
+VALUE: Final = "value"
 """Field of the record in which each schema is wrapped, because only records accept references to named
 schemas. The record adds no bytes.
 """
@@ -29,30 +29,36 @@ _PRIMITIVE_BYTES: Final = {
 """Minimum size in bytes of a value of each type."""
 
 
+def parsed(text: str, references: Sequence[str] = ()) -> tuple[Any, dict[str, Any]]:
+    """Parse a schema as the field VALUE of a record, and return the record and all named schemas.
+
+    `references` contains the referenced schemas, dependencies first. Raises NotSo if the schema is invalid or
+    has arrays of zero-byte items, which could be huge.
+    """
+    try:
+        from fastavro.schema import parse_schema
+    except ImportError:
+        raise NotSo("Avro requires the package fastavro: install kafka-compat[schemas]") from None
+    named: dict[str, Any] = {}
+    try:
+        for each in references:
+            parse_schema(json.loads(each), named_schemas=named)
+        fields = [{"name": VALUE, "type": json.loads(text)}]
+        schema = parse_schema({"type": "record", "name": _WRAPPER, "fields": fields}, named_schemas=named)
+    except Exception as error:
+        raise NotSo(f"not an Avro schema: {type(error).__name__}: {error}") from None
+    _check_items(schema, named)
+    return schema, named
+
+
 class AvroSchema:
     """An Avro schema that decodes the values written with it."""
 
     kind = "avro"
 
     def __init__(self, text: str, references: Sequence[str] = ()) -> None:
-        """Parse a schema. `references` contains the referenced schemas, dependencies first. Raises NotSo if
-        the schema is invalid or has arrays of zero-byte items, which could be huge.
-        """
-        try:
-            from fastavro.schema import parse_schema
-        except ImportError:
-            raise NotSo("Avro requires the package fastavro: install kafka-compat[schemas]") from None
-        named: dict[str, Any] = {}
-        try:
-            for each in references:
-                parse_schema(json.loads(each), named_schemas=named)
-            fields = [{"name": _VALUE, "type": json.loads(text)}]
-            self._schema = parse_schema(
-                {"type": "record", "name": _WRAPPER, "fields": fields}, named_schemas=named
-            )
-        except Exception as error:
-            raise NotSo(f"not an Avro schema: {type(error).__name__}: {error}") from None
-        _check_items(self._schema, named)
+        """Parse a schema. Raises NotSo like `parsed`."""
+        self._schema, _ = parsed(text, references)
 
     def read(self, content: bytes) -> str:
         """Decode a value to JSON, with bytes as in Avro's JSON (one character for each byte). Raises NotSo if
@@ -65,7 +71,7 @@ class AvroSchema:
         stream = io.BytesIO(content)
         try:
             record: Any = reader.schemaless_reader(stream, self._schema)
-            shown = json.dumps(record[_VALUE], indent=2, ensure_ascii=False, default=_shown)
+            shown = json.dumps(record[VALUE], indent=2, ensure_ascii=False, default=shown_value)
         except Exception as error:
             raise NotSo(f"does not match its Avro schema: {type(error).__name__}: {error}") from None
         rest = len(content) - stream.tell()
@@ -74,7 +80,8 @@ class AvroSchema:
         return shown
 
 
-def _shown(value: Any) -> Any:
+def shown_value(value: Any) -> Any:
+    """Return a JSON-compatible form of a value that JSON does not have, such as bytes or a time."""
     if isinstance(value, bytes):
         return value.decode("latin-1")
     if isinstance(value, datetime | date | time):

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kafka_compat.decoding.plain import NotSo
@@ -64,7 +64,7 @@ class ProtobufSchema:
         from google.protobuf import json_format, message_factory, text_format
 
         indexes, content = message_indexes(content)
-        described = self._described(indexes)
+        described = self.message_at(indexes)
         try:
             message = message_factory.GetMessageClass(described).FromString(content)
         except Exception as error:
@@ -78,7 +78,8 @@ class ProtobufSchema:
             shown = text_format.MessageToString(message, as_utf8=True)
         return shown
 
-    def _described(self, indexes: Any) -> Any:
+    def message_at(self, indexes: Sequence[int]) -> Any:
+        """Return the descriptor of the message at an index path. Raises NotSo if there is none."""
         first, *rest = indexes
         try:
             if first < 0:
@@ -91,3 +92,17 @@ class ProtobufSchema:
         except IndexError:
             raise NotSo(f"its Protobuf file has no message {'.'.join(map(str, indexes))}") from None
         return found
+
+    def message_named(self, name: str | None) -> Any:
+        """Return the descriptor of the message with a full or short name, by default the first message of the
+        file. Raises NotSo if there is none.
+        """
+        if name is None:
+            return self.message_at([0])
+        for full_name in (name, f"{self._file.package}.{name}"):
+            try:
+                return self._pool.FindMessageTypeByName(full_name)
+            except KeyError:
+                continue
+        names = ", ".join(self._file.message_types_by_name)
+        raise NotSo(f"its Protobuf file has no message {name}; it has {names}")

@@ -1,6 +1,7 @@
 """Job `archive`: write topics to Parquet files, each record exactly once (see archive_store)."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 from kafka_compat.pipelines.archive_store import ArchiveState, ArchiveStore, StagedFile
 from kafka_compat.pipelines.checkpoint import Offsets, batch_range, next_offsets
 from kafka_compat.pipelines.cluster import ClusterView, lost_since
+from kafka_compat.pipelines.decode.columns import ColumnSpec, by_topic
+from kafka_compat.pipelines.decode.decoding import DecodeSettings, Decoding, specs_of
 from kafka_compat.pipelines.errors import RecordsLost
 from kafka_compat.pipelines.progress import Progress, text_table
 from kafka_compat.pipelines.stream_job import Source, StreamJob, open_source, run_batches
@@ -21,11 +24,13 @@ class ArchiveJob(StreamJob):
     """Parameters of an archive job: the topics and the target directory.
 
     `offsets_per_batch` limits the work lost in a crash, and the time between progress updates. With
-    `accept_loss`, records deleted from Kafka before they were archived are counted as gaps.
+    `accept_loss`, records deleted from Kafka before they were archived are counted as gaps. `decode` adds
+    columns with decoded values.
     """
 
     offsets_per_batch: int = 1_000_000
     accept_loss: bool = False
+    decode: DecodeSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,8 @@ class ArchiveReport:
     complete: bool
     behind: Offsets = field(default_factory=dict)
     continuous: bool = False
+    undecoded: int | None = None
+    """Number of this run's records that could not be decoded. None without decoding."""
 
     @property
     def exit_code(self) -> int:
@@ -55,6 +62,7 @@ class ArchiveReport:
             "rows": self.rows,
             "batches": self.batches,
             "seconds": round(self.seconds, 3),
+            **({} if self.undecoded is None else {"undecoded": self.undecoded}),
             "partitions": [
                 {
                     "topic": topic,
@@ -83,11 +91,16 @@ class ArchiveReport:
             f"{self.rows:,} rows archived in {self.seconds:.1f} s ({rate:,.0f} rows/s); "
             f"{self.directory} holds {total:,} rows."
         )
+        if self.undecoded:
+            summary += f"\n{self.undecoded:,} rows could not be decoded: see the column decode_error."
         return f"{text_table(header, rows)}\n{summary}"
 
 
-def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
-    """Write the source's rows to files in `directory`, and return the files.
+def write_rows(
+    rows: Any, directory: Path, specs: Mapping[str, ColumnSpec] | None = None
+) -> tuple[list[StagedFile], int]:
+    """Write the source's rows to files in `directory`, and return the files, and the number of values that
+    could not be decoded. `specs` describes how to decode the values of each topic.
 
     All executors must be able to access `directory`. Each Spark partition contains a range of one Kafka
     partition in offset order, so no shuffle or sort is needed.
@@ -99,35 +112,46 @@ def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
 
     # Serialize this package's functions by value, because remote executors do not have the package.
     cloudpickle.register_pickle_by_value(sys.modules[__package__])
-    write = partial(archive_writer.write_range, directory=str(directory.resolve()))
+    add = None if specs is None else by_topic(specs)
+    write = partial(archive_writer.write_range, directory=str(directory.resolve()), add_columns=add)
     files = rows.select(*COLUMNS).mapInArrow(write, archive_writer.FILES_SCHEMA).collect()
-    return [
+    staged = [
         StagedFile(
             **{name: file[name] for name in ("name", "topic", "partition", "day", "first", "last")},
             runs=OffsetRuns(int64_array(file["runs_first"]), int64_array(file["runs_last"])),
         )
         for file in files
     ]
+    return staged, sum(file["undecoded"] for file in files)
 
 
 def run_archive(job: ArchiveJob) -> ArchiveReport:
     """Archive all current records, or archive continuously. Raises PipelineError if the job fails."""
     store = ArchiveStore(job.directory)
-    with open_source("archive", job, store.check, fail_on_loss=not job.accept_loss) as source:
-        return _archive(job, store, source)
+    decoding = None if job.decode is None else Decoding(job.decode, all_registered=job.pattern is None)
+    check_schemas = None if decoding is None else decoding.check
+    with open_source(
+        "archive", job, store.check, fail_on_loss=not job.accept_loss, look_at_target=check_schemas
+    ) as source:
+        return _archive(job, store, source, decoding)
 
 
-def _archive(job: ArchiveJob, store: ArchiveStore, source: Source) -> ArchiveReport:
+def _archive(
+    job: ArchiveJob, store: ArchiveStore, source: Source, decoding: Decoding | None
+) -> ArchiveReport:
     before, view = store.open(), source.view
+    undecoded = 0
     _require_continuity(job, view, next_offsets(store.checkpoint), before)
     with Progress("archive", _total(_behind(view, before))) as progress:
 
         def archive_batch(rows: Any, batch_id: int) -> None:
+            nonlocal undecoded
             if store.is_committed(batch_id):
                 return
-            files = write_rows(rows, store.staging_directory(batch_id))
-            before_rows = _rows(store.state())
             start, end = batch_range(store.checkpoint, batch_id)
+            files, bad = write_rows(rows, store.staging_directory(batch_id), specs_of(decoding, end))
+            undecoded += bad
+            before_rows = _rows(store.state())
             state = store.commit(batch_id, files, start, end, view.topic_ids)
             progress.batch(batch_id, _rows(state) - before_rows, _total(_behind(view, state)))
 
@@ -144,6 +168,7 @@ def _archive(job: ArchiveJob, store: ArchiveStore, source: Source) -> ArchiveRep
         complete,
         _behind(view, state),
         job.continuous_interval_s is not None,
+        None if decoding is None else undecoded,
     )
 
 

@@ -6,7 +6,7 @@ the files of failed task attempts, so these files never become visible.
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -20,7 +20,7 @@ from kafka_compat.pipelines.offset_runs import OffsetRuns, int64_bytes, merged, 
 
 FILES_SCHEMA = (
     "name string, topic string, partition int, day string, first long, last long, "
-    "runs_first binary, runs_last binary"
+    "runs_first binary, runs_last binary, undecoded long"
 )
 """Schema of the rows that `write_range` yields, one per file. The runs are int64 arrays as bytes."""
 
@@ -38,11 +38,15 @@ class _DayFile:
     rows: list[Any] = field(default_factory=list)
     size_bytes: int = 0
     runs: list[OffsetRuns] = field(default_factory=list)
+    undecoded: int = 0
     writer: Any = None
 
 
-def write_range(batches: Iterator[Any], directory: str) -> Iterator[Any]:
+def write_range(
+    batches: Iterator[Any], directory: str, add_columns: Callable[[str, Any], Any] | None = None
+) -> Iterator[Any]:
     """Write record batches from one Kafka partition, in offset order, to one Parquet file per UTC day.
+    `add_columns(topic, batch)` adds decoded values.
 
     Yields at most one record batch of FILES_SCHEMA. A day that recurs after many others may get two files.
     """
@@ -54,6 +58,8 @@ def write_range(batches: Iterator[Any], directory: str) -> Iterator[Any]:
         if batch.num_rows == 0:
             continue
         owner = _owner(batch, owner)
+        if add_columns is not None:
+            batch = add_columns(owner[0], batch)
         for day, rows in _by_day(batch):
             if day not in open_files:
                 if len(open_files) >= OPEN_FILES_MAX:
@@ -101,6 +107,9 @@ def _add(file: _DayFile, rows: Any) -> None:
         raise RecordsLost(f"Offset {runs.first[0]} follows {file.runs[-1].last[-1]}.")
     file.runs.append(runs)
     file.rows.append(rows)
+    if "decode_error" in rows.schema.names:
+        errors = rows.column("decode_error")
+        file.undecoded += len(errors) - errors.null_count
     # Use nbytes, because it counts only the slice's share of the batch's buffers.
     file.size_bytes += rows.nbytes
     if file.size_bytes > ROW_GROUP_BYTES:
@@ -136,7 +145,16 @@ def _as_rows(files: list[_DayFile], topic: str, partition: int) -> Any:
         edges = {"runs_first": int64_bytes(runs.first), "runs_last": int64_bytes(runs.last)}
         name = os.path.basename(file.path)
         rows.append(
-            dict(name=name, topic=topic, partition=partition, day=file.day, first=first, last=last, **edges)
+            dict(
+                name=name,
+                topic=topic,
+                partition=partition,
+                day=file.day,
+                first=first,
+                last=last,
+                undecoded=file.undecoded,
+                **edges,
+            )
         )
     types = {"string": pa.string(), "int": pa.int32(), "long": pa.int64(), "binary": pa.binary()}
     columns = [column.split() for column in FILES_SCHEMA.split(", ")]

@@ -84,7 +84,11 @@ def cause(error: BaseException) -> str:
         return lines[-1 if any(line.startswith("Traceback") for line in lines) else 0]
     while java.getCause() is not None:
         java = java.getCause()
-    return f"{java.getClass().getSimpleName()}: {java.getMessage()}"
+    message = str(java.getMessage())
+    if "Traceback (most recent call last)" in message:
+        # The exception of a Python worker: its last line is the reason.
+        return message.strip().splitlines()[-1]
+    return f"{java.getClass().getSimpleName()}: {message}"
 
 
 def lost_since(view: ClusterView, archived: Offsets, topic_ids: Mapping[str, str]) -> list[str]:

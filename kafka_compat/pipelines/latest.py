@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_compat.pipelines.archive import COLUMNS
+from kafka_compat.pipelines.decode.decoding import DecodeSettings, Decoding
 from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.replay import archive_schema
 from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
@@ -41,9 +42,12 @@ def merge_latest(before: Any, rows: Any) -> Any:
     )
 
 
-def run_latest(job: StreamJob) -> StreamReport:
-    """Update the table, once or continuously. Raises PipelineError if the job fails."""
+def run_latest(job: StreamJob, decode: DecodeSettings | None = None) -> StreamReport:
+    """Update the table, once or continuously. `decode` adds columns with decoded values. Raises PipelineError
+    if the job fails.
+    """
     folder = job.folder("latest")
+    decoding = None if decode is None else Decoding(decode, one_schema=True)
 
     def show() -> None:
         _show(folder)
@@ -51,22 +55,33 @@ def run_latest(job: StreamJob) -> StreamReport:
     def merger(spark: Any, _: str) -> Process:
         # Switch the link now, because an earlier run may have ended between its commit and the switch.
         show()
-        return partial(_merge, spark, folder)
+        return partial(_merge, spark, folder, decoding)
 
-    run = run_stream("latest", job, folder, merger, committed=show)
+    check = None if decoding is None else decoding.check
+    run = run_stream("latest", job, folder, merger, committed=show, look_at_target=check)
     keys, deleted, without_key = (folder.recorded(_NOTHING)[name] for name in _NOTHING)
     table = job.directory / "latest"
+    undecoded = folder.recorded({}).get("undecoded", 0)
+    bad = f"\n{undecoded:,} values could not be decoded: the column decode_error has the reason."
     return StreamReport(
         "latest",
         run,
-        {"table": str(table), "keys": keys, "deleted": deleted, "without_key": without_key},
+        {
+            "table": str(table),
+            "keys": keys,
+            "deleted": deleted,
+            "without_key": without_key,
+            **({} if decode is None else {"undecoded": undecoded}),
+        },
         f"{run.rows:,} records read in {run.seconds:.1f} s.\n"
         f"{table} holds {keys:,} keys; {deleted:,} are deleted; "
-        f"{without_key:,} records had no key and were omitted.",
+        f"{without_key:,} records had no key and were omitted.{bad if undecoded else ''}",
     )
 
 
-def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str, Any]:
+def _merge(
+    spark: Any, folder: JobFolder, decoding: Decoding | None, rows: Any, batch_id: int
+) -> dict[str, Any]:
     last, versions = folder.last(), Versions(folder.directory)
     schema = archive_schema()
     before = spark.createDataFrame([], schema)
@@ -76,7 +91,14 @@ def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str,
     name = versions.new(batch_id)
     merged = merge_latest(before, rows).persist()
     try:
-        merged.where("value IS NOT NULL").write.parquet(versions.path(name, "table"))
+        table, undecoded = merged.where("value IS NOT NULL"), {}
+        if decoding is not None:
+            # Decode all values again: the newest schema may have changed since the last batch.
+            table = decoding.added(table)
+        table.write.parquet(versions.path(name, "table"))
+        if decoding is not None:
+            written = versions.table(name, "table", ["decode_error"]).column("decode_error")
+            undecoded = {"undecoded": len(written) - written.null_count}
         merged.where("value IS NULL").write.parquet(versions.path(name, "deleted"))
         keys, everything = merged.where("value IS NOT NULL").count(), merged.count()
     finally:
@@ -88,6 +110,7 @@ def _merge(spark: Any, folder: JobFolder, rows: Any, batch_id: int) -> dict[str,
         "keys": keys,
         "deleted": everything - keys,
         "without_key": without_key + (last[1]["without_key"] if last else 0),
+        **undecoded,
     }
 
 

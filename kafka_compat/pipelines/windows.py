@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from kafka_compat.pipelines.checkpoint import batch_range
+from kafka_compat.pipelines.decode.decoding import DecodeSettings, Decoding
 from kafka_compat.pipelines.errors import JobFailed, NotStarted
 from kafka_compat.pipelines.exact_sink import Ends, Target, target_of, write_exactly_once
 from kafka_compat.pipelines.job_folder import JobFolder
@@ -22,6 +23,7 @@ from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, 
 from kafka_compat.pipelines.versions import Versions
 from kafka_compat.pipelines.watermark import latest_time
 from kafka_compat.pipelines.windows_rows import (
+    DECODED_COLUMNS,
     WindowQuery,
     count_by_window,
     dead_letters,
@@ -40,7 +42,8 @@ class WindowsJob:
     written to two topics of one cluster.
 
     If `target_servers` is None, the target is the source cluster. `target_options` contains librdkafka
-    properties. With `create`, missing topics are created and missing partitions added.
+    properties. With `create`, missing topics are created and missing partitions added. `decode` decodes
+    values with schemas of a registry, instead of the query's format and schema.
     """
 
     source: StreamJob
@@ -50,6 +53,7 @@ class WindowsJob:
     target_servers: str | None = None
     target_options: Sequence[str] = ()
     create: bool = False
+    decode: DecodeSettings | None = None
 
 
 def run_windows(job: WindowsJob) -> StreamReport:
@@ -58,6 +62,7 @@ def run_windows(job: WindowsJob) -> StreamReport:
         raise NotStarted("Results and dead letters need two topics.")
     if job.target_servers is None and {job.to_topic, job.dead_letter_topic} & set(job.source.topics):
         raise NotStarted("A topic cannot be both read and written.")
+    decoding = None if job.decode is None else Decoding(job.decode, one_schema=True)
     target = target_of(job.source, job.target_servers, job.target_options)
     folder = job.source.folder(
         "windows",
@@ -68,9 +73,14 @@ def run_windows(job: WindowsJob) -> StreamReport:
     )
 
     def process(_: Any, job_id: str) -> Process:
-        return partial(_batch, job, target, folder, job_id)
+        return partial(_batch, job, target, folder, job_id, decoding)
 
     def look_at_target(partitions: Mapping[str, int]) -> None:
+        if decoding is not None:
+            decoding.check(partitions)
+            if not job.query.schema:
+                # Spark parses an SQL schema, after it has started.
+                _check_columns(job.query, decoding)
         target.look(_wanted(job, max(partitions.values())), create=job.create)
 
     run = run_stream("windows", job.source, folder, process, look_at_target=look_at_target)
@@ -89,13 +99,36 @@ def _text(figures: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _check_columns(query: WindowQuery, decoding: Decoding) -> None:
+    """Raise NotStarted if the schema lacks a column of the query."""
+    fields = decoding.fields()
+    if fields is None:
+        raise NotStarted("The values have no columns: their schema is not a record, a message or an object.")
+    wanted = [
+        *query.group_by,
+        *query.sums,
+        *query.minima,
+        *query.maxima,
+        *([query.time] if query.time else []),
+    ]
+    missing = [name for name in wanted if name not in fields]
+    if missing:
+        raise NotStarted(f"The schema has no column {missing[0]}.", f"Its columns: {', '.join(fields)}.")
+
+
 def _wanted(job: WindowsJob, partitions: int) -> dict[str, int]:
     """Return the number of partitions that each topic needs. Only dead letters keep their partitions."""
     return {job.dead_letter_topic: partitions, job.to_topic: partitions if job.create else 1}
 
 
 def _batch(
-    job: WindowsJob, target: Target, folder: JobFolder, job_id: str, rows: Any, batch_id: int
+    job: WindowsJob,
+    target: Target,
+    folder: JobFolder,
+    job_id: str,
+    decoding: Decoding | None,
+    rows: Any,
+    batch_id: int,
 ) -> dict[str, Any]:
     from pyspark.sql import functions as f
 
@@ -107,6 +140,8 @@ def _batch(
     before = folder.recorded(_NOTHING)
     spark, query, versions = rows.sparkSession, job.query, Versions(folder.directory)
     versions.forget_all_but([before["version"]])
+    if decoding is not None:
+        rows = decoding.added(rows, DECODED_COLUMNS)
     judged = judge(rows, query, before["max_ms"]).persist()
     added = count_by_window(judged.where("reason IS NULL"), query)
     open_before = spark.createDataFrame([], added.schema)

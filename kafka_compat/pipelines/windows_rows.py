@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 REASON_HEADER = "kafka-compat-reason"
+DETAIL_HEADER = "kafka-compat-detail"
+DECODED_COLUMNS = ("parsed", "schema_id", "decode_error")
+"""Columns of rows whose values were decoded with a schema registry."""
 _CORRUPT = "_corrupt"
 
 
@@ -12,7 +15,8 @@ _CORRUPT = "_corrupt"
 class WindowQuery:
     """An aggregation of record values, by window and group.
 
-    `schema` (in SQL: "carrier STRING, distance DOUBLE") describes a value; `format` is json or csv. In CSV,
+    `schema` (in SQL: "carrier STRING, distance DOUBLE") describes a value; it is empty if values are decoded
+    with a schema registry. `format` is json, csv, avro or protobuf. In CSV,
     `null_text` stands for a missing value. `time` is the column with a record's time (default: the record's
     timestamp). Windows have a length of `window_ms`. Rows are grouped by `group_by`; `sums`, `minima` and
     `maxima` are columns to aggregate. `checks` contains SQL conditions over the columns that must be true. A
@@ -38,17 +42,20 @@ class WindowQuery:
 
 
 def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
-    """Return the source's rows with the columns `parsed`, `at_ms`, `window_start_ms` and `reason` added.
+    """Return the source's rows with the columns `parsed`, `at_ms`, `window_start_ms` and `reason` added. Rows
+    that were decoded with a schema registry have `parsed` and `decode_error` already.
 
     `reason` is null for a valid row, or says why the row is invalid or late.
     """
     from pyspark.sql import functions as f
 
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "nullValue": query.null_text}
+    decoded = "decode_error" in rows.columns
     text = f.col("value").cast("string")
-    schema = f"{query.schema}, {_CORRUPT} STRING"
-    parse = f.from_json if query.format == "json" else f.from_csv
-    rows = rows.withColumn("parsed", parse(text, schema, options))
+    if not decoded:
+        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "nullValue": query.null_text}
+        schema = f"{query.schema}, {_CORRUPT} STRING"
+        parse = f.from_json if query.format == "json" else f.from_csv
+        rows = rows.withColumn("parsed", parse(text, schema, options))
     stamp = f.col("timestamp")
     if query.time is not None:
         stamp = f.expr(f"try_cast(parsed.`{query.time}` AS TIMESTAMP)")
@@ -57,8 +64,11 @@ def judge(rows: Any, query: WindowQuery, watermark_ms: int | None) -> Any:
     rows = rows.withColumn("window_start_ms", f.col("at_ms") - f.pmod(f.col("at_ms"), f.lit(query.window_ms)))
     structure = [
         f.when(f.col("value").isNull(), f.lit("no value")),
-        *_misfits(query, text),
-        f.when(f.col(f"parsed.{_CORRUPT}").isNotNull(), f.lit(f"not {query.format} of the schema")),
+        *([] if decoded else _misfits(query, text)),
+        f.when(
+            f.col("decode_error" if decoded else f"parsed.{_CORRUPT}").isNotNull(),
+            f.lit(f"not {query.format} of the schema"),
+        ),
         f.when(f.col("at_ms").isNull(), f.lit(f"{query.time}: no time")),
     ]
     rows = rows.withColumn("reason", f.coalesce(*structure))
@@ -113,16 +123,24 @@ def merge(before: Any, added: Any, query: WindowQuery) -> Any:
 
 
 def dead_letters(bad: Any, topic: str) -> Any:
-    """Return invalid rows as rows for exact_sink, with the reason in an added header."""
+    """Return invalid rows as rows for exact_sink, with the reason in an added header. If values were decoded
+    with a schema registry, a second header has the decoder's message.
+    """
     from pyspark.sql import functions as f
 
     empty = f.array().cast("array<struct<key: string, value: binary>>")
     header = f.struct(f.lit(REASON_HEADER).alias("key"), f.col("reason").cast("binary").alias("value"))
+    added = f.array(header)
+    if "decode_error" in bad.columns:
+        detail = f.struct(
+            f.lit(DETAIL_HEADER).alias("key"), f.col("decode_error").cast("binary").alias("value")
+        )
+        added = f.when(f.col("decode_error").isNotNull(), f.array(header, detail)).otherwise(added)
     return bad.select(
         f.lit(topic).alias("to_topic"),
         f.col("partition").alias("to_partition"),
         *("key", "value"),
-        f.concat(f.coalesce(f.col("headers"), empty), f.array(header)).alias("headers"),
+        f.concat(f.coalesce(f.col("headers"), empty), added).alias("headers"),
         "timestamp",
         *(f.col(name).alias(f"{name}_from") for name in ("topic", "partition", "offset")),
     )

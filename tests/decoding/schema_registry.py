@@ -39,19 +39,21 @@ class SchemaRegistry:
         kind: str = "AVRO",
         *,
         subject: str | None = None,
+        version: int = 1,
         references: tuple[tuple[str, str], ...] = (),
     ) -> None:
         """Add a schema. `schema` is JSON, or the bytes of a FileDescriptorProto; `references` maps names to
         subjects, in version 1.
         """
         found: dict[str, Any] = {
+            "id": schema_id,
             "text": schema if isinstance(schema, bytes) else json.dumps(schema),
             "kind": kind,
             "references": [{"name": name, "subject": of, "version": 1} for name, of in references],
         }
         self._by_id[schema_id] = found
         if subject is not None:
-            self._by_subject[subject, 1] = found
+            self._by_subject[subject, version] = found
 
     def registry(self, user_info: str | None = None) -> Registry:
         """Return a client of this registry."""
@@ -95,9 +97,17 @@ class SchemaRegistry:
             return self.raw[asked]
         parts = urlsplit(asked)
         serialized = parse_qs(parts.query).get("format") == ["serialized"]
+        found: dict[str, Any] | None
         match parts.path.strip("/").split("/"):
             case ["schemas", "ids", number]:
                 found = self._by_id.get(int(number))
+            case ["subjects"]:
+                return 200, json.dumps(sorted({subject for subject, _ in self._by_subject})).encode()
+            case ["subjects", subject, "versions"]:
+                return 200, json.dumps(self._versions(unquote(subject))).encode()
+            case ["subjects", subject, "versions", "latest"]:
+                versions = self._versions(unquote(subject))
+                found = self._by_subject[unquote(subject), versions[-1]] if versions else None
             case ["subjects", subject, "versions", version]:
                 found = self._by_subject.get((unquote(subject), int(version)))
             case _:
@@ -107,12 +117,15 @@ class SchemaRegistry:
         text = found["text"]
         if isinstance(text, bytes):
             text = base64.b64encode(text).decode() if serialized else 'syntax = "proto3";'
-        answer = {"schema": text}
+        answer = {"schema": text, "id": found["id"]}
         if found["kind"] != "AVRO":
             answer["schemaType"] = found["kind"]
         if found["references"]:
             answer["references"] = found["references"]
         return 200, json.dumps(answer).encode()
+
+    def _versions(self, subject: str) -> list[int]:
+        return sorted(version for of, version in self._by_subject if of == subject)
 
 
 NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
