@@ -1,15 +1,17 @@
-"""Job `archive`: write topics to Parquet files, each record exactly once (see archive_store)."""
+"""Job `archive`: write topics to Parquet files or a table, each record exactly once (see archive_store)."""
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kafka_compat.pipelines.archive_store import ArchiveState, ArchiveStore, StagedFile
+from kafka_compat.pipelines.archive_store import TABLE, ArchiveState, ArchiveStore, StagedFile
+from kafka_compat.pipelines.archive_table import FORMATS, ArchiveTable
 from kafka_compat.pipelines.checkpoint import Offsets, batch_range, next_offsets
 from kafka_compat.pipelines.cluster import ClusterView, lost_since
-from kafka_compat.pipelines.errors import RecordsLost
+from kafka_compat.pipelines.environment import require_deltalake, require_iceberg, spark_release
+from kafka_compat.pipelines.errors import NotStarted, RecordsLost
 from kafka_compat.pipelines.progress import Progress, text_table
 from kafka_compat.pipelines.stream_job import Source, StreamJob, open_source, run_batches
 
@@ -112,13 +114,39 @@ def write_rows(rows: Any, directory: Path) -> list[StagedFile]:
 
 def run_archive(job: ArchiveJob) -> ArchiveReport:
     """Archive all current records, or archive continuously. Raises PipelineError if the job fails."""
-    store = ArchiveStore(job.directory)
-    with open_source("archive", job, store.check, fail_on_loss=not job.accept_loss) as source:
+    if job.format not in FORMATS:
+        raise NotStarted(f"Unknown format {job.format}.", f"The formats are {', '.join(FORMATS)}.")
+    store = ArchiveStore(job.directory, job.format)
+
+    def check() -> None:
+        store.check()
+        if job.format == "delta":
+            require_deltalake()
+        if job.format == "iceberg":
+            require_iceberg(spark_release())
+
+    if job.format == "iceberg":
+        job = replace(job, spark=replace(job.spark, iceberg=True))
+    with open_source("archive", job, check, fail_on_loss=not job.accept_loss) as source:
         return _archive(job, store, source)
 
 
+def _table(job: ArchiveJob, spark: Any) -> ArchiveTable | None:
+    directory = job.directory / TABLE
+    if job.format == "delta":
+        from kafka_compat.pipelines.delta_table import DeltaArchive
+
+        return DeltaArchive(directory)
+    if job.format == "iceberg":
+        from kafka_compat.pipelines.iceberg_table import IcebergArchive
+
+        return IcebergArchive(directory, spark)
+    return None
+
+
 def _archive(job: ArchiveJob, store: ArchiveStore, source: Source) -> ArchiveReport:
-    before, view = store.open(), source.view
+    table = _table(job, source.spark)
+    before, view = store.open(table), source.view
     _require_continuity(job, view, next_offsets(store.checkpoint), before)
     with Progress("archive", _total(_behind(view, before))) as progress:
 
@@ -129,6 +157,8 @@ def _archive(job: ArchiveJob, store: ArchiveStore, source: Source) -> ArchiveRep
             before_rows = _rows(store.state())
             start, end = batch_range(store.checkpoint, batch_id)
             state = store.commit(batch_id, files, start, end, view.topic_ids)
+            if table is not None and job.compact_every and (batch_id + 1) % job.compact_every == 0:
+                table.compact(job.keep_versions_ms)
             progress.batch(batch_id, _rows(state) - before_rows, _total(_behind(view, state)))
 
         complete = run_batches(
