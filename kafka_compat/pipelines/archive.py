@@ -24,10 +24,16 @@ class ArchiveJob(StreamJob):
 
     `offsets_per_batch` limits the work lost in a crash, and the time between progress updates. With
     `accept_loss`, records deleted from Kafka before they were archived are counted as gaps.
+
+    With a `format` other than parquet, the files are those of a table. After every `compact_every` batches
+    (0: never), small files are merged, and versions of the table older than `keep_versions_ms` are deleted.
     """
 
     offsets_per_batch: int = 1_000_000
     accept_loss: bool = False
+    format: str = "parquet"
+    compact_every: int = 100
+    keep_versions_ms: int = 7 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,8 @@ class ArchiveStore:
         self.directory.mkdir(parents=True, exist_ok=True)
         write_json(self._marker, self._described())
         self._log.mkdir(exist_ok=True)
+        if table is not None:
+            table.recover()
         for entry in sorted(self._log.glob("[0-9]*.json")):
             self._publish(int(entry.stem), json.loads(entry.read_text()))
         shutil.rmtree(self._staging, ignore_errors=True)

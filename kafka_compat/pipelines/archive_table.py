@@ -37,6 +37,9 @@ class TableFile:
 class ArchiveTable(Protocol):
     """A table in a directory. One job at a time writes to it; other programs may read and compact it."""
 
+    def recover(self) -> None:
+        """Complete a commit that a killed job left half visible. Called once, before any other operation."""
+
     def last_batch(self) -> int:
         """Return the number of the last appended batch, or -1 if there is none."""
 

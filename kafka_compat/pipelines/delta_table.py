@@ -23,6 +23,9 @@ class DeltaArchive:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
+    def recover(self) -> None:
+        """Do nothing: creating the file of a commit is atomic, and is all that readers need."""
+
     def last_batch(self) -> int:
         from deltalake import DeltaTable
 

@@ -19,6 +19,7 @@ from kafka_compat.pipelines.errors import JobFailed
 _EPOCH = date(1970, 1, 1).toordinal()
 _FILES_TO_MERGE_MIN = 2
 _METADATA_FILES_KEPT = 100
+_NAME_MAPPING = "schema.name-mapping.default"
 
 
 class IcebergArchive:
@@ -29,6 +30,20 @@ class IcebergArchive:
         self._spark = spark
         self._iceberg = spark._jvm.org.apache.iceberg
         self._tables = self._iceberg.hadoop.HadoopTables(spark._jsc.hadoopConfiguration())
+        # Look up the classes once: each lookup is several calls to the JVM.
+        self._data_files = self._iceberg.DataFiles
+        self._file_metrics = self._iceberg.parquet.ParquetUtil.fileMetrics
+        self._partition_data = self._iceberg.PartitionData
+
+    def recover(self) -> None:
+        """Update version-hint.text, which readers without a catalog use, if a killed job did not."""
+        hint = Path(self._path, "metadata", "version-hint.text")
+        if not self._tables.exists(self._path):
+            return
+        table = self._tables.load(self._path)
+        current = str(table.operations().current().metadataFileLocation())
+        if not hint.exists() or not current.endswith(f"/v{hint.read_text().strip()}.metadata.json"):
+            table.updateProperties().set(APPLICATION, str(self.last_batch())).commit()
 
     def last_batch(self) -> int:
         if not self._tables.exists(self._path):
@@ -39,14 +54,15 @@ class IcebergArchive:
         self, batch_id: int, files: list[TableFile], schema: Any, properties: Mapping[str, str]
     ) -> None:
         table = self._with_columns(iceberg_schema(schema))
-        mapping = self._iceberg.mapping.NameMappingParser.fromJson(
-            table.properties().get("schema.name-mapping.default")
-        )
+        mapping = self._iceberg.mapping.NameMappingParser.fromJson(table.properties().get(_NAME_MAPPING))
         columns = self._iceberg.MetricsConfig.forTable(table)
         transaction = table.newTransaction()
         append = transaction.newAppend()
+        spec, io = table.spec(), table.io()
         for file in files:
-            append.appendFile(self._data_file(table, file, columns, mapping))
+            content = io.newInputFile(f"{self._path}/{file.name}", file.size_bytes)
+            metrics = self._file_metrics(content, columns, mapping)
+            append.appendFile(self._data_file(spec, file, content, metrics))
         for name, value in properties.items():
             append.set(name, value)
         append.commit()
@@ -67,16 +83,16 @@ class IcebergArchive:
         wanted = self._iceberg.SchemaParser.fromJson(schema)
         if not self._tables.exists(self._path):
             spec = self._iceberg.PartitionSpec.builderFor(wanted).identity("topic").day("timestamp").build()
-            mapping = self._iceberg.mapping.MappingUtil.create(wanted)
             properties = self._spark._jvm.java.util.HashMap()
-            for name, value in {
-                "schema.name-mapping.default": self._iceberg.mapping.NameMappingParser.toJson(mapping),
-                "write.metadata.delete-after-commit.enabled": "true",
-                "write.metadata.previous-versions-max": str(_METADATA_FILES_KEPT),
-            }.items():
-                properties.put(name, value)
-            return self._tables.create(wanted, spec, properties, self._path)
+            properties.put("write.metadata.delete-after-commit.enabled", "true")
+            properties.put("write.metadata.previous-versions-max", str(_METADATA_FILES_KEPT))
+            self._tables.create(wanted, spec, properties, self._path)
         table = self._tables.load(self._path)
+        if not table.properties().containsKey(_NAME_MAPPING):
+            # The table's own schema has other field IDs than `wanted`: creating a table assigns them.
+            mapping = self._iceberg.mapping.MappingUtil.create(table.schema())
+            as_json = self._iceberg.mapping.NameMappingParser.toJson(mapping)
+            table.updateProperties().set(_NAME_MAPPING, as_json).commit()
         try:
             table.updateSchema().unionByNameWith(wanted).commit()
         except Exception as error:
@@ -86,14 +102,12 @@ class IcebergArchive:
             ) from error
         return table
 
-    def _data_file(self, table: Any, file: TableFile, columns: Any, mapping: Any) -> Any:
+    def _data_file(self, spec: Any, file: TableFile, content: Any, metrics: Any) -> Any:
         """Return Iceberg's description of a file: its partition, size, and the bounds of its columns."""
-        content = table.io().newInputFile(f"{self._path}/{file.name}", file.size_bytes)
-        metrics = self._iceberg.parquet.ParquetUtil.fileMetrics(content, columns, mapping)
-        partition = self._iceberg.PartitionData(table.spec().partitionType())
+        partition = self._partition_data(spec.partitionType())
         partition.set(0, file.topic)
         partition.set(1, date.fromisoformat(file.day).toordinal() - _EPOCH)
-        built = self._iceberg.DataFiles.builder(table.spec()).withInputFile(content).withFormat("parquet")
+        built = self._data_files.builder(spec).withInputFile(content).withFormat("parquet")
         return built.withPartition(partition).withMetrics(metrics).build()
 
 

@@ -47,7 +47,7 @@ class SparkRelease:
 _SERIES = {
     "4.0": ((17, 22), "3.9.0", "2.12.0", "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0"),
     "4.1": ((17, 22), "3.9.1", "2.12.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"),
-    "4.2": ((17, 25), "3.9.1", "2.12.1", ""),
+    "4.2": ((17, 25), "3.9.2", "2.13.1", ""),
 }
 SUPPORTED = "4.0, 4.1 or 4.2"
 

@@ -93,7 +93,7 @@ def test_columns_that_a_later_batch_has_are_added_to_the_table(tmp_path: Path) -
     DeltaTable(str(tmp_path / TABLE)).alter.add_columns([delta_field("note", "string")])
     plain = staged(store, 3, [[records(0, [10], [1])]])
     store.commit(3, plain, {"t": {0: 10}}, {"t": {0: 11}}, {"t": "id"})
-    assert delta(tmp_path).num_rows == 9
+    assert delta(tmp_path).num_rows == 11
     changed = records(0, [11], [1]).append_column("carrier", pa.array([7]))
     with pytest.raises(JobFailed, match="cannot take the columns"):
         store.commit(4, staged(store, 4, [[changed]]), {"t": {0: 11}}, {"t": {0: 12}}, {"t": "id"})
@@ -141,7 +141,7 @@ def test_arrow_columns_become_iceberg_columns() -> None:
     assert columns == {
         "key": "binary",
         "value": "binary",
-        "headers": "list<struct<4: key: optional string, 5: value: optional binary>>",
+        "headers": "list<struct<5: key: optional string, 6: value: optional binary>>",
         "topic": "string",
         "partition": "int",
         "offset": "long",
@@ -151,7 +151,7 @@ def test_arrow_columns_become_iceberg_columns() -> None:
         "price": "decimal(10, 2)",
         "at": "timestamp",
         "day": "date",
-        "nested": "struct<18: ok: optional boolean, 19: ratio: optional double, 20: part: optional float>",
+        "nested": "struct<19: ok: optional boolean, 20: ratio: optional double, 21: part: optional float>",
     }
     with pytest.raises(JobFailed, match="no type for null"):
         iceberg_schema(pa.schema([("nothing", pa.null())]))
