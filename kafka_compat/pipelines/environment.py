@@ -17,6 +17,7 @@ from kafka_compat.pipelines.spark_releases import (
     SparkRelease,
     other_connector,
     release_of,
+    series_on,
     spark_of,
 )
 
@@ -118,13 +119,16 @@ def java_command() -> str:
         ).stderr
     except OSError as error:
         raise NotStarted(f"Java does not run: {error}.", _JAVA_HINT) from None
-    version = re.search(r'version "(\d+)', said)
+    found = re.search(r'version "(\d+)', said)
+    version = int(found[1]) if found else 0
     oldest, newest = release.java
-    if version is None or not oldest <= int(version[1]) <= newest:
+    if not oldest <= version <= newest:
+        other = series_on(version)
+        instead = f" Or install pyspark {other}: pip install 'pyspark=={other}.*'" if other else ""
         raise NotStarted(
             f"pyspark {release.version} runs on Java {oldest} to {newest}; {java} says: "
             f"{said.strip()[:100]}.",
-            _JAVA_HINT,
+            _JAVA_HINT + instead,
         )
     return java
 

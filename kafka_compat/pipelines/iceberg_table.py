@@ -14,7 +14,8 @@ from typing import Any
 
 from kafka_compat.pipelines.archive_table import APPLICATION, TARGET_FILE_BYTES, TableFile
 from kafka_compat.pipelines.cluster import cause
-from kafka_compat.pipelines.errors import JobFailed
+from kafka_compat.pipelines.environment import spark_release
+from kafka_compat.pipelines.errors import JobFailed, NotStarted
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _FILES_TO_MERGE_MIN = 2
@@ -29,7 +30,15 @@ class IcebergArchive:
         self._path = str(directory.resolve())
         self._spark = spark
         self._iceberg = spark._jvm.org.apache.iceberg
-        self._tables = self._iceberg.hadoop.HadoopTables(spark._jsc.hadoopConfiguration())
+        try:
+            self._tables = self._iceberg.hadoop.HadoopTables(spark._jsc.hadoopConfiguration())
+        except TypeError:
+            # py4j takes the name of a class that does not exist for a package, which cannot be called.
+            package = spark_release().iceberg
+            raise NotStarted(
+                "Spark was started without Iceberg's package.",
+                f"Pass it to spark-submit: --packages {package}",
+            ) from None
         # Look up the classes once: each lookup is several calls to the JVM.
         self._data_files = self._iceberg.DataFiles
         self._file_metrics = self._iceberg.parquet.ParquetUtil.fileMetrics

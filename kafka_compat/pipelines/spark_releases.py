@@ -45,8 +45,8 @@ class SparkRelease:
 
 
 _SERIES = {
-    "4.0": ((17, 22), "3.9.0", "2.12.0", "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0"),
-    "4.1": ((17, 22), "3.9.1", "2.12.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"),
+    "4.0": ((17, 21), "3.9.0", "2.12.0", "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0"),
+    "4.1": ((17, 21), "3.9.1", "2.12.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"),
     "4.2": ((17, 25), "3.9.2", "2.13.1", ""),
 }
 SUPPORTED = "4.0, 4.1 or 4.2"
@@ -56,6 +56,11 @@ def release_of(version: str) -> SparkRelease | None:
     """Return the release of a version such as 4.1.1, or None if the jobs do not support it."""
     series = _SERIES.get(".".join(version.split(".")[:2]))
     return None if series is None else SparkRelease(version, *series)
+
+
+def series_on(java: int) -> str:
+    """Return the series of Spark, such as 4.2, that runs on this version of Java, or "" if there is none."""
+    return next((name for name, (range, *_) in _SERIES.items() if range[0] <= java <= range[1]), "")
 
 
 def other_connector(release: SparkRelease, jars: Iterable[str]) -> str:

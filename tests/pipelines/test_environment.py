@@ -52,6 +52,7 @@ def test_a_java_runtime_that_spark_does_not_run_on_is_reported(
     with pytest.raises(NotStarted, match=rf"pyspark 4\.0\.0 runs on Java 17 to \d+; .*{version}") as error:
         environment.java_command()
     assert "Install Java 17 or 21" in error.value.hint
+    assert ("pip install 'pyspark==4.2.*'" in error.value.hint) == (version == "25.0.1")
 
 
 def pyspark_of(version: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
