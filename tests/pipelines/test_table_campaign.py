@@ -108,7 +108,8 @@ def test_an_iceberg_table_is_compacted_and_takes_new_columns(
     assert run_here("archive", *arguments, "--compact-every", "4")["rows"] == 400
     found = StaticTable.from_metadata(str(table))
     snapshots = found.metadata.snapshots
-    ends = [json.loads((each.summary or {}).get(f"{APPLICATION}.end-offsets", "{}")) for each in snapshots]
+    summaries = [each.summary or {} for each in snapshots]
+    ends = [json.loads(each.get(f"{APPLICATION}.end-offsets") or "{}") for each in summaries]
     assert [end.get(topic) for end in ends] == [{"0": n, "1": n} for n in (50, 100, 150, 200)] + [None]
     assert found.scan(snapshot_id=snapshots[0].snapshot_id).to_arrow().num_rows == 100
     assert len(list(found.scan().plan_files())) == 2
