@@ -12,8 +12,10 @@ import pytest
 
 from kafka_compat.pipelines import archive_store
 from kafka_compat.pipelines.archive_store import TABLE, ArchiveStore, StagedFile
+from kafka_compat.pipelines.archive_table import ArchiveTable
 from kafka_compat.pipelines.archive_writer import write_range
 from kafka_compat.pipelines.delta_table import DeltaArchive
+from kafka_compat.pipelines.iceberg_table import IcebergArchive
 from kafka_compat.pipelines.offset_runs import OffsetRuns, int64_array
 
 DAY_US = 86_400_000_000
@@ -57,12 +59,14 @@ def staged(store: ArchiveStore, batch_id: int, ranges: list[list[pa.RecordBatch]
     return files
 
 
-def archive_two_batches(directory: Path, format: str = "parquet") -> None:
+def archive_two_batches(
+    directory: Path, format: str = "parquet", table: Callable[[Path], ArchiveTable] = DeltaArchive
+) -> None:
     """Run a job that resumes from the state of the directory. Each run gets the same ranges, as from Spark's
     checkpoint.
     """
     store = ArchiveStore(directory, format)
-    store.open(DeltaArchive(directory / TABLE) if format == "delta" else None)
+    store.open(None if format == "parquet" else table(directory / TABLE))
     (directory / "_checkpoint" / "offsets").mkdir(parents=True, exist_ok=True)
     if not store.is_committed(0):
         files = staged(store, 0, [[records(0, [0, 1, 2, 3], [1, 2, 1, 2])], [records(1, [0, 1], [1, 1])]])
@@ -81,7 +85,7 @@ EXPECTED = Counter({("t", 0, o): 1 for o in (0, 1, 2, 3, 4, 6)} | {("t", 1, o): 
 STEPS = (
     [(os, name) for name in ("replace", "fsync")]
     + [(shutil, "rmtree"), (Path, "mkdir"), (Path, "write_bytes"), (Path, "unlink")]
-    + [(archive_store, "add_batch"), (DeltaArchive, "append")]
+    + [(archive_store, "add_batch"), (DeltaArchive, "append"), (IcebergArchive, "append")]
 )  # fmt: skip
 
 

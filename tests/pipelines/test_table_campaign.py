@@ -5,6 +5,7 @@ import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from kafka_compat.pipelines.archive_store import TABLE
 from kafka_compat.pipelines.archive_table import APPLICATION
 from kafka_compat.pipelines.environment import spark_release
 from kafka_compat.pipelines.iceberg_table import IcebergArchive
+from tests.pipelines.archive_batches import EXPECTED, Killed, archive_two_batches, kill_at, offsets_of
 from tests.pipelines.cluster import Cluster
 from tests.pipelines.comparisons import assert_equals_log, assert_table_equals_log
 from tests.pipelines.flights import FLIGHTS, PARTITIONS, flights
@@ -93,6 +95,30 @@ def test_a_table_has_each_flight_once_after_kills_of_job_and_broker(
 def last_batch_or_none(format: str, table: Path) -> int | None:
     marker = table / ("_delta_log" if format == "delta" else "metadata/version-hint.text")
     return last_batch(format, table) if marker.exists() else None
+
+
+@pytest.mark.timeout(900)
+def test_each_record_is_in_an_iceberg_table_once_after_a_kill_at_any_step(spark: Any, tmp_path: Path) -> None:
+    """As for Delta in test_archive_tables. version-hint.text is lost too, as if the kill came before it."""
+    tables = partial(IcebergArchive, spark=spark)
+    with pytest.MonkeyPatch.context() as patch:
+        steps = kill_at(patch, 1_000_000)
+        archive_two_batches(tmp_path / "whole", "iceberg", tables)
+    assert offsets_of(read_by_others("iceberg", tmp_path / "whole" / TABLE)) == EXPECTED
+    for step in range(steps[0]):
+        directory = tmp_path / str(step)
+        hint = directory / TABLE / "metadata" / "version-hint.text"
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+            kill_at(patch, step)
+            archive_two_batches(directory, "iceberg", tables)
+        if hint.exists():
+            found = offsets_of(read_by_others("iceberg", directory / TABLE))
+            assert all(times == 1 for times in found.values()), f"killed at step {step}"
+            hint.unlink()
+        archive_two_batches(directory, "iceberg", tables)
+        found = offsets_of(read_by_others("iceberg", directory / TABLE))
+        assert found == EXPECTED, f"killed at step {step}, then run again"
+        assert last_batch("iceberg", directory / TABLE) == 1
 
 
 @pytest.mark.timeout(900)
