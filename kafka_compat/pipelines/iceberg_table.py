@@ -52,7 +52,9 @@ class IcebergArchive:
         table = self._tables.load(self._path)
         current = str(table.operations().current().metadataFileLocation())
         if not hint.exists() or not current.endswith(f"/v{hint.read_text().strip()}.metadata.json"):
-            table.updateProperties().set(APPLICATION, str(self.last_batch())).commit()
+            # Iceberg writes the file with a commit, and commits only changes.
+            now_ms = str(int(time.time() * 1000))
+            table.updateProperties().set(f"{APPLICATION}.recovered-ms", now_ms).commit()
 
     def last_batch(self) -> int:
         if not self._tables.exists(self._path):
