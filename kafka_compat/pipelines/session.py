@@ -9,6 +9,7 @@ import contextlib
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,8 @@ def create_session(
     """
     require_spark()
     java_command()
+    # Spark 4.2 warns about pandas 3 when it is imported. The jobs use Arrow, not pandas.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
