@@ -73,13 +73,17 @@ def _archive_arguments(parser: argparse.ArgumentParser) -> None:
     help = "continue even if Kafka deleted records before they were archived"
     parser.add_argument("--accept-loss", action="store_true", help=help)
     decoding.add_decoding(parser)
+    common.add_table(parser)
 
 
 def _run_archive(args: argparse.Namespace) -> Any:
     from kafka_compat.pipelines.archive import ArchiveJob, run_archive
 
     settings, decode = common.stream_settings(args), decoding.decode_settings(args)
-    return run_archive(ArchiveJob(**settings, accept_loss=args.accept_loss, decode=decode))
+    table = {"compact_every": args.compact_every, "keep_versions_ms": args.keep_versions}
+    return run_archive(
+        ArchiveJob(**settings, accept_loss=args.accept_loss, decode=decode, format=args.format, **table)
+    )
 
 
 # --- audit
@@ -410,10 +414,11 @@ class Job(NamedTuple):
 
 JOBS = {
     "archive": Job(
-        "archive topics to Parquet files, each record exactly once",
+        "archive topics to Parquet files, Iceberg or Delta tables, each record exactly once",
         """\
-Archive topics to DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet, each record exactly once,
-even if the job is killed. A new run continues where the last run stopped.""",
+Archive topics to DIR/topic_dir=T/day_utc=YYYY-MM-DD/PARTITION-FIRST-LAST.parquet, or with --format to a table
+in DIR/table, each record exactly once, even if the job is killed. A new run continues where the last run
+stopped.""",
         _exit_codes("all archived", "records were deleted before they were archived (see --accept-loss)"),
         _archive_arguments,
         _run_archive,

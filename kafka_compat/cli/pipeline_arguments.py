@@ -179,6 +179,16 @@ def stream_settings(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """Add --format, --compact-every and --keep-versions."""
+    help = "parquet files, or an iceberg or delta table in DIR/table (default: parquet)"
+    parser.add_argument("--format", choices=["parquet", "iceberg", "delta"], default="parquet", help=help)
+    help = "merge a table's small files after every N batches (default: 100; 0: never)"
+    parser.add_argument("--compact-every", type=int, metavar="N", default=100, help=help)
+    help = "minimum age of versions of a table that are deleted when its files are merged (default: 7d)"
+    add_length(parser, "--keep-versions", help, default_ms=7 * 86_400_000)
+
+
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Add --target, --target-option and --create, which define the cluster to write to."""
     parser.add_argument(

@@ -13,25 +13,34 @@ def add_parser(subparsers: Any) -> None:
     jars = commands.add_parser(
         "jars",
         help="download the jars of Spark's Kafka connector",
-        description="Download the four jars of Spark's Kafka connector to DIR. The download uses Maven, with "
-        "the mirrors in ~/.m2/settings.xml, or Ivy if Maven is not installed. Then pass --jars DIR to the "
-        "jobs of `kafka-compat pipeline`, or list the jars in spark.jars.",
+        description="Download the four jars of Spark's Kafka connector to DIR, in the installed pyspark's "
+        "version. The download uses Maven, with the mirrors in ~/.m2/settings.xml, or Ivy if Maven is not "
+        "installed. Then pass --jars DIR to the jobs of `kafka-compat pipeline`, or list the jars in "
+        "spark.jars.",
     )
     jars.add_argument("directory", type=Path, metavar="DIR")
+    help = "also download what `pipeline archive --format iceberg` needs"
+    jars.add_argument("--format", choices=["iceberg"], help=help)
+    help = "version of Spark, on a machine without pyspark (default: that of the installed pyspark)"
+    jars.add_argument("--spark-version", metavar="VERSION", help=help)
 
 
 def run(args: argparse.Namespace) -> int:
     """Download the jars, and return the exit code: 0, or 2 if the download fails."""
-    from kafka_compat.pipelines.environment import copy_jars, jars_in
+    from kafka_compat.pipelines.environment import copy_jars, named_release, require_iceberg
     from kafka_compat.pipelines.errors import PipelineError
 
     try:
-        tool = copy_jars(args.directory)
+        release = named_release(args.spark_version)
+        iceberg = args.format == "iceberg"
+        if iceberg:
+            require_iceberg(release)
+        tool = copy_jars(args.directory, release, iceberg=iceberg)
     except PipelineError as error:
         print(f"kafka-compat spark jars: {error}", file=sys.stderr)
         print(error.hint, file=sys.stderr)
         return error.exit_code
     print(f"Fetched by {tool}:" if tool else "Already there:", file=sys.stderr)
-    for jar in jars_in(args.directory):
-        print(jar)
+    for name in release.jars(iceberg=iceberg):
+        print(args.directory / name)
     return 0

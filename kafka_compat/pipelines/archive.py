@@ -1,18 +1,20 @@
-"""Job `archive`: write topics to Parquet files, each record exactly once (see archive_store)."""
+"""Job `archive`: write topics to Parquet files or a table, each record exactly once (see archive_store)."""
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kafka_compat.pipelines.archive_store import ArchiveState, ArchiveStore, StagedFile
+from kafka_compat.pipelines.archive_store import TABLE, ArchiveState, ArchiveStore, StagedFile
+from kafka_compat.pipelines.archive_table import FORMATS, ArchiveTable
 from kafka_compat.pipelines.checkpoint import Offsets, batch_range, next_offsets
 from kafka_compat.pipelines.cluster import ClusterView, lost_since
 from kafka_compat.pipelines.decode.columns import ColumnSpec, by_topic
 from kafka_compat.pipelines.decode.decoding import DecodeSettings, Decoding, specs_of
-from kafka_compat.pipelines.errors import RecordsLost
+from kafka_compat.pipelines.environment import require_deltalake, require_iceberg, spark_release
+from kafka_compat.pipelines.errors import NotStarted, RecordsLost
 from kafka_compat.pipelines.progress import Progress, text_table
 from kafka_compat.pipelines.stream_job import Source, StreamJob, open_source, run_batches
 
@@ -26,11 +28,17 @@ class ArchiveJob(StreamJob):
     `offsets_per_batch` limits the work lost in a crash, and the time between progress updates. With
     `accept_loss`, records deleted from Kafka before they were archived are counted as gaps. `decode` adds
     columns with decoded values.
+
+    With a `format` other than parquet, the files are those of a table. After every `compact_every` batches
+    (0: never), small files are merged, and versions of the table older than `keep_versions_ms` are deleted.
     """
 
     offsets_per_batch: int = 1_000_000
     accept_loss: bool = False
     decode: DecodeSettings | None = None
+    format: str = "parquet"
+    compact_every: int = 100
+    keep_versions_ms: int = 7 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,19 +135,50 @@ def write_rows(
 
 def run_archive(job: ArchiveJob) -> ArchiveReport:
     """Archive all current records, or archive continuously. Raises PipelineError if the job fails."""
-    store = ArchiveStore(job.directory)
+    if job.format not in FORMATS:
+        raise NotStarted(f"Unknown format {job.format}.", f"The formats are {', '.join(FORMATS)}.")
+    if job.decode is not None and job.format != "parquet":
+        raise NotStarted(
+            f"An archive as {job.format} cannot have decoded values.",
+            "Use --format parquet with --value-format, or leave out --value-format.",
+        )
+    store = ArchiveStore(job.directory, job.format)
     decoding = None if job.decode is None else Decoding(job.decode, all_registered=job.pattern is None)
     check_schemas = None if decoding is None else decoding.check
+
+    def check() -> None:
+        store.check()
+        if job.format == "delta":
+            require_deltalake()
+        if job.format == "iceberg":
+            require_iceberg(spark_release())
+
+    if job.format == "iceberg":
+        job = replace(job, spark=replace(job.spark, iceberg=True))
     with open_source(
-        "archive", job, store.check, fail_on_loss=not job.accept_loss, look_at_target=check_schemas
+        "archive", job, check, fail_on_loss=not job.accept_loss, look_at_target=check_schemas
     ) as source:
         return _archive(job, store, source, decoding)
+
+
+def _table(job: ArchiveJob, spark: Any) -> ArchiveTable | None:
+    directory = job.directory / TABLE
+    if job.format == "delta":
+        from kafka_compat.pipelines.delta_table import DeltaArchive
+
+        return DeltaArchive(directory)
+    if job.format == "iceberg":
+        from kafka_compat.pipelines.iceberg_table import IcebergArchive
+
+        return IcebergArchive(directory, spark)
+    return None
 
 
 def _archive(
     job: ArchiveJob, store: ArchiveStore, source: Source, decoding: Decoding | None
 ) -> ArchiveReport:
-    before, view = store.open(), source.view
+    table = _table(job, source.spark)
+    before, view = store.open(table), source.view
     undecoded = 0
     _require_continuity(job, view, next_offsets(store.checkpoint), before)
     with Progress("archive", _total(_behind(view, before))) as progress:
@@ -153,6 +192,8 @@ def _archive(
             undecoded += bad
             before_rows = _rows(store.state())
             state = store.commit(batch_id, files, start, end, view.topic_ids)
+            if table is not None and job.compact_every and (batch_id + 1) % job.compact_every == 0:
+                table.compact(job.keep_versions_ms)
             progress.batch(batch_id, _rows(state) - before_rows, _total(_behind(view, state)))
 
         complete = run_batches(

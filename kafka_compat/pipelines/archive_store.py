@@ -14,6 +14,9 @@ underscore. The rules:
    publication: the next run to open DIR finishes it. A staging directory without a log entry is garbage.
 
 Only the log determines the archive's content; Spark's checkpoint (DIR/_checkpoint) only selects offsets.
+
+With a table format, the names are in DIR/table, and rule 4 ends with one commit to the table, which appends
+the batch's files and stores the batch's number (see archive_table). Readers see all of the batch or nothing.
 """
 
 import json
@@ -24,11 +27,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kafka_compat.pipelines.archive_table import APPLICATION, ArchiveTable, table_files
 from kafka_compat.pipelines.checkpoint import Offsets
 from kafka_compat.pipelines.errors import NotStarted, RecordsLost
 from kafka_compat.pipelines.whole_file import holds_more_than, sync, write_json
 
 FORMAT = {"kafka_compat_archive": 1}
+TABLE = "table"
 LOG_ENTRIES_KEPT = 100
 _FIRST_FILES = {"_lock", "__archive.json"}
 GAP_RANGES_KEPT = 20
@@ -78,27 +83,36 @@ class StagedFile:
 
 
 class ArchiveStore:
-    """An archive directory on a local or shared POSIX file system, used by one job at a time."""
+    """An archive directory on a local or shared POSIX file system, used by one job at a time. `format` is one
+    of archive_table.FORMATS.
+    """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, format: str = "parquet") -> None:
         self.directory = directory
+        self._format = format
+        self._table: ArchiveTable | None = None
+        self._files = directory if format == "parquet" else directory / TABLE
         self.checkpoint = directory / "_checkpoint"
         self._marker = directory / "_archive.json"
         self._staging = directory / "_staging"
         self._log = directory / "_log"
         self._run = uuid.uuid4().hex[:12]
 
-    def open(self) -> ArchiveState:
+    def open(self, table: ArchiveTable | None = None) -> ArchiveState:
         """Create or open the directory, finish an interrupted publication, and return the archive's state.
 
-        Raises NotStarted if the directory is neither empty nor an archive, or if the checkpoint is missing.
+        `table` is DIR/table for a table format. Raises NotStarted if the directory is neither empty nor an
+        archive of this format, if the checkpoint is missing, or if the table is not that of this archive.
         """
         self.check()
+        self._table = table
         self.directory.mkdir(parents=True, exist_ok=True)
-        write_json(self._marker, FORMAT)
+        write_json(self._marker, self._described())
         self._log.mkdir(exist_ok=True)
+        if table is not None:
+            table.recover()
         for entry in sorted(self._log.glob("[0-9]*.json")):
-            self._publish(json.loads(entry.read_text()))
+            self._publish(int(entry.stem), json.loads(entry.read_text()))
         shutil.rmtree(self._staging, ignore_errors=True)
         self._staging.mkdir(exist_ok=True)
         state = self.state()
@@ -108,12 +122,24 @@ class ArchiveStore:
                 "missing.",
                 f"Restore {self.checkpoint}, or archive to a new directory to avoid duplicates.",
             )
+        if table is not None and table.last_batch() != state.batch_id:
+            raise NotStarted(
+                f"{self._files} ends at batch {table.last_batch()}, but the archive ends at batch "
+                f"{state.batch_id}.",
+                "Restore the whole directory from one backup, or archive to a new directory.",
+            )
         return state
 
     def check(self) -> None:
         """Raise NotStarted if the directory is neither empty nor an archive. Changes no files."""
         if self._marker.exists():
-            if json.loads(self._marker.read_text()) != FORMAT:
+            found = json.loads(self._marker.read_text())
+            if {**found, "format": ""} == {**FORMAT, "format": ""} and found != self._described():
+                raise NotStarted(
+                    f"{self.directory} is an archive in the format {found.get('format', 'parquet')}.",
+                    "Add --format with this format, or choose a new directory with --to.",
+                )
+            if found != self._described():
                 raise NotStarted(
                     f"{self.directory} was written by another version: {self._marker.read_text()}."
                 )
@@ -122,6 +148,9 @@ class ArchiveStore:
                 f"{self.directory} is not empty and not an archive.",
                 "Choose an empty or new directory with --to.",
             )
+
+    def _described(self) -> dict[str, Any]:
+        return FORMAT if self._format == "parquet" else {**FORMAT, "format": self._format}
 
     def state(self) -> ArchiveState:
         """Return the archive's state after the last committed batch."""
@@ -166,21 +195,28 @@ class ArchiveStore:
             "topics": {t: {str(p): asdict(v) for p, v in parts.items()} for t, parts in state.topics.items()},
         }
         write_json(self._entry(batch_id), entry)
-        self._publish(entry)
+        self._publish(batch_id, entry)
         self._entry(batch_id - LOG_ENTRIES_KEPT).unlink(missing_ok=True)
         return state
 
     def _entry(self, batch_id: int) -> Path:
         return self._log / f"{batch_id:012d}.json"
 
-    def _publish(self, entry: dict[str, Any]) -> None:
+    def _publish(self, batch_id: int, entry: dict[str, Any]) -> None:
         """Complete the publication of a batch (rules 4 and 5), if its staging directory still exists."""
         staging = self._staging / entry["staging"]
         if not staging.is_dir():
             return
+        if self._table is None or self._table.last_batch() < batch_id:
+            self._rename(staging, entry["files"])
+            if self._table is not None:
+                self._append(self._table, batch_id, entry)
+        shutil.rmtree(staging)
+
+    def _rename(self, staging: Path, files: dict[str, str]) -> None:
         folders = set()
-        for staged_name, final_name in entry["files"].items():
-            staged, final = staging / staged_name, self.directory / final_name
+        for staged_name, final_name in files.items():
+            staged, final = staging / staged_name, self._files / final_name
             final.parent.mkdir(parents=True, exist_ok=True)
             folders |= {final.parent, final.parent.parent}
             if staged.exists():
@@ -192,7 +228,14 @@ class ArchiveStore:
                 )
         for folder in folders | {self.directory}:
             sync(folder)
-        shutil.rmtree(staging)
+
+    def _append(self, table: ArchiveTable, batch_id: int, entry: dict[str, Any]) -> None:
+        """Append the batch to the table. The commit's properties are the batch's number and end offsets."""
+        files, schema = table_files(self._files, entry["files"].values())
+        ends = {t: {p: totals["end"] for p, totals in parts.items()} for t, parts in entry["topics"].items()}
+        offsets = json.dumps(ends, separators=(",", ":"))
+        properties = {f"{APPLICATION}.batch": str(batch_id), f"{APPLICATION}.end-offsets": offsets}
+        table.append(batch_id, files, schema, properties)
 
 
 def add_batch(

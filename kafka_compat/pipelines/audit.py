@@ -9,10 +9,11 @@ values, so that a loss and a duplicate in one bucket do not cancel out.
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kafka_compat.pipelines.archive_reader import archive_format, read_archive
 from kafka_compat.pipelines.audit_counts import Bucket, Count, Difference, differences_between
 from kafka_compat.pipelines.audit_plot import plot
 from kafka_compat.pipelines.cluster import cause, look
@@ -166,7 +167,9 @@ def run_audit(job: AuditJob) -> AuditReport:
         require_matplotlib()
     clusters = _first_looks(job, client_properties(options))
     counted = {tier.name: read_counts(Path(tier.place), job) for tier in job.tiers if tier.kind == "counts"}
-    spark = create_session("kafka-compat audit", job.spark)
+    tables = [tier for tier in job.tiers if tier.kind == "archive"]
+    iceberg = any(archive_format(Path(tier.place)) == "iceberg" for tier in tables)
+    spark = create_session("kafka-compat audit", replace(job.spark, iceberg=iceberg))
     counts: dict[str, dict[Bucket, Count]] = {}
     rows_of = {tier.name: _reader(spark, tier, options, job) for tier in job.tiers if tier.kind != "counts"}
     with Progress("audit", len(job.tiers), unit="tiers to count") as progress:
@@ -219,9 +222,9 @@ def _first_looks(job: AuditJob, properties: dict[str, str]) -> dict[str, str]:
 
 def _require_archive(tier: Tier) -> None:
     folder = Path(tier.place)
-    if not (folder / "_archive.json").exists():
-        raise NotStarted(f"Tier {tier.name}: {folder} is not an archive.")
-    if not any((folder / f"topic_dir={tier.topic}").glob("*/*.parquet")):
+    if archive_format(folder) == "parquet" and not any(
+        (folder / f"topic_dir={tier.topic}").glob("*/*.parquet")
+    ):
         raise NotStarted(f"Tier {tier.name}: {folder} holds no records of {tier.topic}.")
 
 
@@ -267,7 +270,7 @@ def _reader(spark: Any, tier: Tier, options: dict[str, str], job: AuditJob) -> A
         return rows if tier.kind == "kafka" else announced(rows, job.sequence_header)
     from kafka_compat.pipelines.replay import archive_schema
 
-    return spark.read.schema(archive_schema()).parquet(str(Path(tier.place) / f"topic_dir={tier.topic}"))
+    return read_archive(spark, Path(tier.place), tier.topic, archive_schema())
 
 
 def _collect(rows: Any, job: AuditJob, kind: str) -> dict[Bucket, Count]:

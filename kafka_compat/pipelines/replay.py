@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_compat.pipelines.archive import COLUMNS
+from kafka_compat.pipelines.archive_reader import archive_format
 from kafka_compat.pipelines.archive_store import ArchiveStore
 from kafka_compat.pipelines.cluster import cause
 from kafka_compat.pipelines.environment import require_spark
@@ -231,9 +232,12 @@ def _advanced(done: dict[str, dict[str, int]], part: Ranges) -> dict[str, dict[s
 
 
 def _files(job: ReplayJob) -> list[ArchiveFile]:
+    format = archive_format(job.directory)
+    if format != "parquet":
+        raise NotStarted(
+            f"{job.directory} is an archive in the format {format}; replay reads Parquet archives."
+        )
     ArchiveStore(job.directory).check()
-    if not (job.directory / "_archive.json").exists():
-        raise NotStarted(f"{job.directory} is not an archive.", "kafka-compat pipeline archive writes one.")
     days = (_day(job.since_ms, "0001-01-01"), _day(job.until_ms, "9999-12-31"))
     files = []
     for path in job.directory.glob("topic_dir=*/day_utc=*/*.parquet"):

@@ -9,13 +9,20 @@ import contextlib
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kafka_compat.pipelines import spark_output
-from kafka_compat.pipelines.environment import CONNECTOR, SPARK_VERSION, jars_in, java_command, require_spark
+from kafka_compat.pipelines.environment import (
+    jars_in,
+    java_command,
+    require_connector,
+    require_spark,
+    spark_release,
+)
 from kafka_compat.pipelines.errors import NotStarted
 
 _LOG4J = """\
@@ -35,13 +42,14 @@ _LOCAL = {"spark.sql.shuffle.partitions": str(os.cpu_count() or 1)}
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
     """Settings of a job's Spark session. `jars` is a directory with the connector's four jars, or None to let
-    Spark download them by their Maven coordinates.
+    Spark download them by their Maven coordinates. With `iceberg`, Iceberg's jar is one of them.
     """
 
     master: str = "local[*]"
     jars: Path | None = None
     driver_memory: str = "1g"
     verbose: bool = False
+    iceberg: bool = False
 
 
 LOCAL_SPARK = SparkSettings()
@@ -58,11 +66,17 @@ def create_session(
     """
     require_spark()
     java_command()
+    # Spark 4.2 warns about pandas 3 when it is imported. The jobs use Arrow, not pandas.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if submitted and connector:
+        SparkContext._ensure_initialized()
+        given = SparkConf().get("spark.jars", "").split(",")
+        require_connector(spark_release(), [name.rpartition("/")[2] for name in given], "spark.jars")
     if spark.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -75,7 +89,7 @@ def create_session(
             "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j.name}",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
-            **(_connector_settings(spark.jars) if connector else {}),
+            **(_connector_settings(spark) if connector else {}),
             **(_LOCAL if spark.master.startswith("local[") or spark.master == "local" else {}),
         }
         defaults = {
@@ -92,7 +106,7 @@ def create_session(
                 if not leftover.exists():
                     atexit.register(remove_empty, leftover)
                 job = name.removeprefix("kafka-compat ")
-                print(f"{job}: starting Spark {SPARK_VERSION}", file=sys.stderr, flush=True)
+                print(f"{job}: starting Spark {spark_release().version}", file=sys.stderr, flush=True)
                 conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
                 gateway = launch_gateway(conf, spark_output.redirection(verbose=spark.verbose))
                 SparkContext(conf=conf, gateway=gateway)
@@ -120,7 +134,10 @@ def remove_empty(folder: Path) -> None:
             part.rmdir()
 
 
-def _connector_settings(jars: Path | None) -> dict[str, str]:
-    if jars is None:
-        return {"spark.jars.packages": CONNECTOR}
-    return {"spark.jars": ",".join(str(path.resolve()) for path in jars_in(jars))}
+def _connector_settings(spark: SparkSettings) -> dict[str, str]:
+    if spark.jars is None:
+        release = spark_release()
+        wanted = [release.connector, *([release.iceberg] if spark.iceberg else [])]
+        return {"spark.jars.packages": ",".join(wanted)}
+    jars = jars_in(spark.jars, iceberg=spark.iceberg)
+    return {"spark.jars": ",".join(str(path.resolve()) for path in jars)}

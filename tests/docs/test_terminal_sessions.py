@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.pipelines.environment import SPARK_VERSION, copy_jars
+from kafka_compat.pipelines.environment import copy_jars, spark_release
 from tests.docs.markdown import blocks
 from tests.docs.session import Session, Step, matches, steps
 from tests.docs.write import DOCS
@@ -52,8 +52,9 @@ def test_the_commands_on_the_operate_page_print_the_documented_output(tmp_path: 
 @pytest.mark.timeout(600)
 def test_the_commands_on_the_spark_page_print_the_documented_output(tmp_path: Path) -> None:
     """The connector's jars come from the cache instead of Maven Central."""
-    folder = kafka_jars.cache_directory() / f"spark-{SPARK_VERSION}"
-    copy_jars(folder)
+    release = spark_release()
+    folder = kafka_jars.cache_directory() / f"spark-{release.version}"
+    copy_jars(folder, release)
     instead = {
         "pipeline archive": f"pipeline archive --jars {folder}",
         '"spark.jars.packages", connector': f'"spark.jars", "{",".join(map(str, folder.glob("*.jar")))}"',

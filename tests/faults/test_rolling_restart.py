@@ -56,11 +56,12 @@ def _producing(
 
 @pytest.fixture
 def spark() -> Iterator[Any]:
-    from kafka_compat.pipelines.environment import SPARK_VERSION, copy_jars
+    from kafka_compat.pipelines.environment import copy_jars, spark_release
     from kafka_compat.pipelines.session import SparkSettings, create_session
 
-    jars = cache_directory() / f"spark-{SPARK_VERSION}"
-    copy_jars(jars)
+    release = spark_release()
+    jars = cache_directory() / f"spark-{release.version}"
+    copy_jars(jars, release)
     settings = {"spark.sql.execution.arrow.pyspark.enabled": "true"}
     session = create_session("faults", SparkSettings("local[2]", jars), settings=settings)
     yield session

@@ -156,13 +156,18 @@ def test_a_five_line_test_needs_only_a_client_and_pytest(wheel: Path, tmp_path: 
 
 
 @campaign_only
+@pytest.mark.parametrize("version", ["4.0.0", "4.2.0"])
 def test_a_topic_can_be_archived_with_the_spark_extra(
-    wheel: Path, tmp_path: Path, broker: KafkaCompatBroker
+    wheel: Path, tmp_path: Path, broker: KafkaCompatBroker, version: str
 ) -> None:
-    installed = Installed(tmp_path / "venv", f"kafka-compat[spark] @ file://{wheel}")
+    requirements = (f"kafka-compat[spark,delta] @ file://{wheel}", f"pyspark=={version}")
+    installed = Installed(tmp_path / "venv", *requirements)
     line = [installed.program, "pipeline", "archive", "--bootstrap-server", broker.address]
     archive = tmp_path / "archive"
     said = installed.run(*line, "--topic", "numbers", "--to", str(archive), "--json", environment=QUICK_START)
+    assert f'"rows": {RECORDS}' in said
+    table = ("--to", str(tmp_path / "table"), "--format", "delta", "--json")
+    said = installed.run(*line, "--topic", "numbers", *table, environment=QUICK_START)
     assert f'"rows": {RECORDS}' in said
     said = installed.run(*line, "--topic", "absent", "--to", str(tmp_path / "other"), exit_code=2)
     assert "No such topic" in said

@@ -22,6 +22,13 @@ def assert_equals_log(directory: Path, kafka: Cluster, topic: str, partitions: i
     number of records.
     """
     table = dataset.dataset(directory, format="parquet", partitioning="hive").to_table(columns=COLUMNS)
+    return assert_table_equals_log(table, kafka, topic, partitions)
+
+
+def assert_table_equals_log(table: Any, kafka: Cluster, topic: str, partitions: int) -> int:
+    """Compare an Arrow table of archived records with the topic as kafka-python reads it. Return the topic's
+    number of records.
+    """
     table = table.filter(dataset.field("topic") == topic).sort_by(
         [("partition", "ascending"), ("offset", "ascending")]
     )

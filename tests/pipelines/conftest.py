@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from kafka_compat.pipelines.environment import SPARK_VERSION, copy_jars
+from kafka_compat.pipelines.environment import copy_jars, spark_release
 from kafka_compat.pipelines.session import SparkSettings, create_session
 from tests.pipelines.cluster import Cluster
 from tests.pipelines.environment import QUICK_START
 from tests.pipelines.flights import PARTITIONS, flights
+from tests.support.campaign import enabled
 from tests.support.kafka_jars import cache_directory
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
 
@@ -45,10 +46,17 @@ def flights_topic(kafka: Cluster) -> str:
 
 @pytest.fixture(scope="session")
 def connector_jars() -> Path:
-    """A directory with the connector's jars, downloaded as `kafka-compat spark jars` does."""
-    directory = cache_directory() / f"spark-{SPARK_VERSION}"
-    copy_jars(directory)
+    """A directory with the connector's jars, downloaded as `kafka-compat spark jars` does. In a campaign,
+    Iceberg's jar is one of them.
+    """
+    release = spark_release()
+    directory = cache_directory() / f"spark-{release.version}"
+    copy_jars(directory, release, iceberg=_with_iceberg())
     return directory
+
+
+def _with_iceberg() -> bool:
+    return enabled() and spark_release().iceberg != ""
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +65,8 @@ def spark(connector_jars: Path) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in QUICK_START.items():
             patch.setenv(name, value)
-        session = create_session("tests", SparkSettings("local[2]", connector_jars), settings=settings)
+        own = SparkSettings("local[2]", connector_jars, iceberg=_with_iceberg())
+        session = create_session("tests", own, settings=settings)
     yield session
     session.stop()
 

@@ -1,11 +1,8 @@
 """The archive's commit protocol, without Spark: interrupted at every step, and read by pyarrow in between."""
 
-import os
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as dataset
@@ -13,50 +10,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafka_compat.pipelines import archive_store
-from kafka_compat.pipelines.archive_store import ArchiveStore, StagedFile
+from kafka_compat.pipelines.archive_store import ArchiveStore
 from kafka_compat.pipelines.archive_writer import day_name, write_range
 from kafka_compat.pipelines.errors import NotStarted, RecordsLost
-from kafka_compat.pipelines.offset_runs import OffsetRuns, gaps_in, int64_array, merged, runs_of
-
-DAY_US = 86_400_000_000
-SCHEMA = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", "UTC")),
-    ]
+from kafka_compat.pipelines.offset_runs import gaps_in, merged, runs_of
+from tests.pipelines.archive_batches import (
+    EXPECTED,
+    Killed,
+    archive_two_batches,
+    kill_at,
+    offsets_of,
+    records,
+    staged,
 )
-
-
-class Killed(BaseException):
-    """Simulates kill -9. A BaseException, so that no handler of the tested code catches it."""
-
-
-def records(partition: int, offsets: list[int], days: list[int], topic: str = "t") -> pa.RecordBatch:
-    rows = [
-        {
-            "key": str(o).encode(),
-            "topic": topic,
-            "partition": partition,
-            "offset": o,
-            "timestamp": day * DAY_US,
-        }
-        for o, day in zip(offsets, days, strict=True)
-    ]
-    return pa.RecordBatch.from_pylist(rows, SCHEMA)
-
-
-def staged(store: ArchiveStore, batch_id: int, ranges: list[list[pa.RecordBatch]]) -> list[StagedFile]:
-    """Write the staged files of a batch, as the executors do: one task for each range."""
-    directory = store.staging_directory(batch_id)
-    files = []
-    for batches in ranges:
-        for row in pa.Table.from_batches(write_range(iter(batches), str(directory))).to_pylist():
-            edges = (int64_array(row.pop("runs_first")), int64_array(row.pop("runs_last")))
-            files.append(StagedFile(**row, runs=OffsetRuns(*edges)))
-    return files
 
 
 def visible(directory: Path) -> Counter[tuple[str, int, int]]:
@@ -64,50 +30,7 @@ def visible(directory: Path) -> Counter[tuple[str, int, int]]:
     if not any(directory.glob("topic_dir=*/*/*")):
         return Counter()
     table = dataset.dataset(directory, format="parquet", partitioning="hive").to_table()
-    return Counter(zip(*(table.column(c).to_pylist() for c in ("topic", "partition", "offset")), strict=True))
-
-
-def archive_two_batches(directory: Path) -> None:
-    """Run a job that resumes from the state of the directory. Each run gets the same ranges, as from Spark's
-    checkpoint.
-    """
-    store = ArchiveStore(directory)
-    store.open()
-    (directory / "_checkpoint" / "offsets").mkdir(parents=True, exist_ok=True)
-    if not store.is_committed(0):
-        files = staged(store, 0, [[records(0, [0, 1, 2, 3], [1, 2, 1, 2])], [records(1, [0, 1], [1, 1])]])
-        store.commit(0, files, {"t": {0: 0, 1: 0}}, {"t": {0: 4, 1: 2}}, {"t": "id"})
-    if not store.is_committed(1):
-        files = staged(store, 1, [[records(0, [4, 6], [2, 3])]])
-        store.commit(1, files, {"t": {0: 4, 1: 2}}, {"t": {0: 8, 1: 2}}, {"t": "id"})
-
-
-EXPECTED = Counter({("t", 0, o): 1 for o in (0, 1, 2, 3, 4, 6)} | {("t", 1, o): 1 for o in (0, 1)})
-STEPS = (
-    [(os, name) for name in ("replace", "fsync")]
-    + [(shutil, "rmtree"), (Path, "mkdir"), (Path, "write_bytes"), (Path, "unlink")]
-    + [(archive_store, "add_batch")]
-)  # fmt: skip
-
-
-def kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[int]:
-    """Raise Killed after `step` file system operations. Return a list with the number of operations so
-    far.
-    """
-    count = [0]
-
-    def counted(original: Callable[..., Any]) -> Callable[..., Any]:
-        def operation(*args: Any, **kwargs: Any) -> Any:
-            count[0] += 1
-            if count[0] > step:
-                raise Killed
-            return original(*args, **kwargs)
-
-        return operation
-
-    for owner, name in STEPS:
-        monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
-    return count
+    return offsets_of(table)
 
 
 def test_each_record_is_archived_once_after_a_kill_at_any_step(tmp_path: Path) -> None:

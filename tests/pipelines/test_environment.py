@@ -20,6 +20,7 @@ from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.kafka_options import client_properties, source_options
 from kafka_compat.pipelines.progress import Progress, text_table
 from kafka_compat.pipelines.session import remove_empty
+from kafka_compat.pipelines.spark_releases import release_of
 from tests.support.servers import PROJECT
 
 ARCHIVE = ["pipeline", "archive", "--bootstrap-server", "127.0.0.1:1", "--topic", "t"]
@@ -37,14 +38,97 @@ def test_a_missing_java_runtime_is_reported_with_its_package(
     assert not (tmp_path / "archive").exists()
 
 
-def test_an_outdated_java_runtime_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["11.0.2", "25.0.1"])
+def test_a_java_runtime_that_spark_does_not_run_on_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str
+) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
-    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2019-01-15' >&2\n")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(NotStarted, match=r"17 or newer.*11\.0\.2"):
+    release = release_of("4.0.0")
+    monkeypatch.setattr(environment, "spark_release", lambda: release)
+    with pytest.raises(NotStarted, match=rf"pyspark 4\.0\.0 runs on Java 17 to \d+; .*{version}") as error:
         environment.java_command()
+    assert "Install Java 17 or 21" in error.value.hint
+    assert ("pip install 'pyspark==4.2.*'" in error.value.hint) == (version == "25.0.1")
+
+
+def pyspark_of(version: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an installation of pyspark in `folder` hide the real one."""
+    (folder / "pyspark").mkdir(parents=True)
+    (folder / "pyspark" / "__init__.py").touch()
+    (folder / "pyspark" / "version.py").write_text(f'__version__: str = "{version}"\n')
+    monkeypatch.syspath_prepend(folder)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyspark"]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+@pytest.mark.parametrize("version", ["3.5.1", "4.3.0"])
+def test_an_unsupported_version_of_pyspark_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], version: str
+) -> None:
+    pyspark_of(version, tmp_path / "site", monkeypatch)
+    assert main([*ARCHIVE, "--to", str(tmp_path / "archive")]) == 2
+    message = capsys.readouterr().err
+    assert f"pyspark {version} is installed; the jobs need pyspark 4.0, 4.1 or 4.2." in message
+    assert "pip install 'kafka-compat[spark]'" in message
+
+
+def test_a_spark_home_of_another_version_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pyspark_of("4.0.0", tmp_path / "site", monkeypatch)
+    jars = tmp_path / "spark" / "jars"
+    jars.mkdir(parents=True)
+    (jars / "spark-core_2.12-3.5.1.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
+    with pytest.raises(NotStarted, match=r"is Spark 3\.5\.1 \(Scala 2\.12\), but pyspark 4\.0\.0") as error:
+        environment.require_spark()
+    assert error.value.hint == "Unset SPARK_HOME."
+    (jars / "spark-core_2.12-3.5.1.jar").rename(jars / "spark-core_2.13-4.2.0.jar")
+    with pytest.raises(NotStarted, match=r"is Spark 4\.2\.0, but pyspark 4\.0\.0") as error:
+        environment.require_spark()
+    assert "pip install pyspark==4.2.0" in error.value.hint
+    (jars / "spark-core_2.13-4.2.0.jar").rename(jars / "spark-core_2.13-4.0.0.jar")
+    environment.require_spark()
+
+
+def test_a_connector_of_another_version_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The job says which connector is there, and which one to install, before Spark starts."""
+    pyspark_of("4.2.0", tmp_path / "site", monkeypatch)
+    jars = tmp_path / "jars"
+    jars.mkdir()
+    for name in (release_of("4.0.0") or pytest.fail()).jars():
+        (jars / name).touch()
+    with pytest.raises(NotStarted, match=r"connector of Spark 4\.0\.0, but pyspark 4\.2\.0 is") as error:
+        environment.jars_in(jars)
+    assert "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0" in error.value.hint
+    assert "kafka-compat spark jars" in error.value.hint
+    for name in (release_of("4.2.0") or pytest.fail()).jars():
+        (jars / name).touch()
+    assert len(environment.jars_in(jars)) == 4
+
+
+def test_an_iceberg_archive_without_a_package_for_this_spark_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pyspark_of("4.2.0", tmp_path / "site", monkeypatch)
+    assert main([*ARCHIVE, "--to", str(tmp_path / "archive"), "--format", "iceberg"]) == 2
+    message = capsys.readouterr().err
+    assert "Iceberg has no package for Spark 4.2.0" in message
+    assert "pip install 'pyspark==4.1.1', or choose --format delta" in message
+    assert not (tmp_path / "archive").exists()
+
+
+def test_a_delta_archive_without_deltalake_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "deltalake" else find_spec(name)
+    )
+    assert main([*ARCHIVE, "--to", str(tmp_path / "archive"), "--format", "delta"]) == 2
+    assert "pip install 'kafka-compat[delta]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -94,7 +178,7 @@ def test_a_failure_to_start_spark_is_reported(tmp_path: Path, says: str, told: s
     )
     assert (done.returncode, done.stdout) == (2, "")
     began, first, *_, last = done.stderr.splitlines()
-    assert began == f"report: starting Spark {environment.SPARK_VERSION}"
+    assert began == f"report: starting Spark {environment.spark_release().version}"
     assert first.startswith(f"kafka-compat pipeline report: Spark did not start: {told}")
     assert "Using incubator modules" not in done.stderr
     kept = Path(last.removeprefix("Spark's own messages: "))
@@ -142,10 +226,10 @@ def test_empty_directories_left_by_spark_are_removed(tmp_path: Path) -> None:
 
 
 def test_spark_jars_copies_four_jars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    target = tmp_path / "jars"
+    target, names = tmp_path / "jars", list(environment.spark_release().jars())
     assert main(["spark", "jars", str(target)]) == 0
-    assert sorted(path.name for path in target.iterdir()) == sorted(environment.JARS)
-    assert capsys.readouterr().out.splitlines() == [str(target / name) for name in environment.JARS]
+    assert sorted(path.name for path in target.iterdir()) == sorted(names)
+    assert capsys.readouterr().out.splitlines() == [str(target / name) for name in names]
     assert main(["spark", "jars", str(target)]) == 0
     assert "Already there" in capsys.readouterr().err
 
@@ -153,13 +237,15 @@ def test_spark_jars_copies_four_jars(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_spark_jars_reports_missing_tools(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(environment, "_fetch_with_maven", lambda scratch: "mvn is not installed")
-    monkeypatch.setattr(environment, "_fetch_with_ivy", lambda scratch: "UnknownHostException")
-    assert main(["spark", "jars", str(tmp_path)]) == 2
+    monkeypatch.setattr(environment, "_fetch_with_maven", lambda scratch, jars: "mvn is not installed")
+    monkeypatch.setattr(environment, "_fetch_with_ivy", lambda scratch, jars: "UnknownHostException")
+    line = ["spark", "jars", str(tmp_path), "--format", "iceberg", "--spark-version", "4.1.1"]
+    assert main(line) == 2
     message = capsys.readouterr().err
     assert "Maven: mvn is not installed" in message
     assert "Ivy: UnknownHostException" in message
-    assert environment.CONNECTOR in message
+    assert "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1" in message
+    assert "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13" in message
 
 
 def test_jars_missing_from_the_directory_are_reported(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_compat.pipelines.environment import SPARK_VERSION, copy_jars
+from kafka_compat.pipelines.environment import copy_jars, spark_release
 from tests.pipelines.environment import QUICK_START
 from tests.support import campaign, kafka_jars
 from tests.support.ports import free_port
@@ -52,11 +52,12 @@ def _python(page: str, place: Path) -> list[str]:
 
 
 def _spark(page: str, place: Path) -> list[str]:
-    packages = f'"spark.jars.packages", "org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"'
+    packages = '"spark.jars.packages", f"org.apache.spark:spark-sql-kafka-0-10_2.13:{__version__}"'
     program = _program(page, "python")
     assert packages in program
-    folder = kafka_jars.cache_directory() / f"spark-{SPARK_VERSION}"
-    copy_jars(folder)
+    release = spark_release()
+    folder = kafka_jars.cache_directory() / f"spark-{release.version}"
+    copy_jars(folder, release)
     jars = ",".join(map(str, folder.glob("*.jar")))
     (place / "example.py").write_text(program.replace(packages, f'"spark.jars", "{jars}"'))
     return [sys.executable, "example.py"]
