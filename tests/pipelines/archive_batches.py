@@ -54,6 +54,7 @@ def staged(store: ArchiveStore, batch_id: int, ranges: list[list[pa.RecordBatch]
     files = []
     for batches in ranges:
         for row in pa.Table.from_batches(write_range(iter(batches), str(directory))).to_pylist():
+            del row["undecoded"]
             edges = (int64_array(row.pop("runs_first")), int64_array(row.pop("runs_last")))
             files.append(StagedFile(**row, runs=OffsetRuns(*edges)))
     return files
