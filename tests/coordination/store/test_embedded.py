@@ -335,7 +335,8 @@ def test_all_acknowledged_changes_survive_a_crash_at_any_byte(
             Path(path).write_bytes(written)
             tree, _, size = decode(written, path)
             # Garbage may happen to be what was cut off.
-            intact = len(os.path.commonprefix([whole, written]))
+            pairs = enumerate(zip(whole, written, strict=False))
+            intact = next((at for at, (left, right) in pairs if left != right), min(len(whole), len(written)))
             survivors = sum(1 for size in acknowledged_at if size <= intact) - 1
             assert contents(tree) == states[survivors]
             reopened = EmbeddedMetadataStore(path)
