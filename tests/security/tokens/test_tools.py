@@ -19,7 +19,8 @@ from tests.support.process import wait_until
 
 _TOKEN = re.compile(r"^(?P<id>[\w-]{22}) +(?P<hmac>[\w+/]{86}==) ", re.MULTILINE)
 _MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule required"
-_BY_CHANCE = re.compile(r"[\w-]{22}\b|[\w+/]{86}==|\d{4}-\d\d-\d\dT\d\d:\d\d|127\.0\.0\.1:\d+|_run_\w+")
+# An HMAC comes before an ID, because it may begin like one.
+_BY_CHANCE = re.compile(r"[\w+/]{86}==|[\w-]{22}\b|\d{4}-\d\d-\d\dT\d\d:\d\d|127\.0\.0\.1:\d+|_run_\w+")
 
 
 @pytest.fixture(scope="module")
