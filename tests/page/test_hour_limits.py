@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -45,9 +46,11 @@ def _fill(broker: KafkaCompatBroker) -> None:
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 50})
+    # Not older than log.retention.ms: deleting the segments of all partitions would be measured, too.
+    written_ms = int(time.time() * 1000) - 60_000
     for number in range(PARTITIONS):
         for _ in range(2):
-            producer.produce("wide", b"v", partition=number, timestamp=1_000)
+            producer.produce("wide", b"v", partition=number, timestamp=written_ms)
         producer.poll(0)
     assert producer.flush(300) == 0
     offsets = [TopicPartition("wide", number, 1) for number in range(PARTITIONS)]
