@@ -3,7 +3,7 @@ events of groups that take long.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kafka_compat.errors import ErrorCode
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from kafka_compat.groups.records import Record
 
     Running = RunningMachine[Group]
+
+AnyView = TypeVar("AnyView")
 
 
 class HostedGroups:
@@ -34,6 +36,25 @@ class HostedGroups:
         error = self.refusal(group_id)
         running = self.running.get(group_id)
         return running, missing if running is None and not error else error
+
+    def find_or_host(
+        self, group_id: str, missing: ErrorCode, *, is_created: bool
+    ) -> "tuple[Running | None, ErrorCode]":
+        """Like `find`, but if `is_created`, host an unknown group."""
+        running, error = self.find(group_id, ErrorCode.NONE)
+        if running is None and not error:
+            return (self.runtime.host(group_id), error) if is_created else (None, missing)
+        return running, error
+
+    def view(
+        self, group_id: str, view_of: "Callable[[Group], AnyView | None]"
+    ) -> tuple[ErrorCode, AnyView | None]:
+        """Return an error code, and what `view_of` returns for a group. If it returns None, the code is
+        GROUP_ID_NOT_FOUND, because the group is of another type.
+        """
+        running, error = self.find(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        view = None if running is None else view_of(running.machine)
+        return (error or ErrorCode.GROUP_ID_NOT_FOUND if view is None else error), view
 
     def refusal(self, group_id: str, *, empty_id_allowed: bool = False) -> ErrorCode:
         """Return the error code if this broker cannot serve a group with this ID, or NONE if it can."""

@@ -35,20 +35,13 @@ class ClassicGroupRequests:
         self._now = hosted.now
 
     def join(self, group_id: str, request: Join, respond: Callable[[JoinResult], None]) -> None:
-        error = self._hosted.refusal(group_id)
-        settings = self._settings
-        if not error and not (
-            settings.group_min_session_timeout_ms
-            <= request.session_timeout_ms
-            <= settings.group_max_session_timeout_ms
-        ):
-            error = ErrorCode.INVALID_SESSION_TIMEOUT
-        running = self._running.get(group_id)
-        if not error and running is None:
-            if request.member_id:
-                error = ErrorCode.UNKNOWN_MEMBER_ID
-            else:
-                running = self._runtime.host(group_id)
+        low, high = self._settings.group_min_session_timeout_ms, self._settings.group_max_session_timeout_ms
+        if low <= request.session_timeout_ms <= high:
+            running, error = self._hosted.find_or_host(
+                group_id, ErrorCode.UNKNOWN_MEMBER_ID, is_created=not request.member_id
+            )
+        else:
+            running, error = None, self._hosted.refusal(group_id) or ErrorCode.INVALID_SESSION_TIMEOUT
         if error or running is None:
             respond(JoinResult(error=error, member_id=request.member_id))
         else:

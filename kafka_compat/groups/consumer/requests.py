@@ -46,13 +46,9 @@ class ConsumerGroupRequests:
                 group_id,
             )
             self._has_told_of_regexes = True
-        error = self._hosted.refusal(group_id)
-        running = self._running.get(group_id)
-        if not error and running is None:
-            if request.member_epoch == JOIN_EPOCH:
-                running = self._runtime.host(group_id)
-            else:
-                error = ErrorCode.GROUP_ID_NOT_FOUND
+        running, error = self._hosted.find_or_host(
+            group_id, ErrorCode.GROUP_ID_NOT_FOUND, is_created=request.member_epoch == JOIN_EPOCH
+        )
         if error or running is None:
             message = (
                 f"The group {group_id} does not exist" if error is ErrorCode.GROUP_ID_NOT_FOUND else None
@@ -90,12 +86,7 @@ class ConsumerGroupRequests:
 
     def describe(self, group_id: str) -> tuple[ErrorCode, View | None]:
         """Return an error code, and the committed state of a consumer group if there is no error."""
-        error = self._hosted.refusal(group_id)
-        running = self._running.get(group_id)
-        view = None if running is None else running.machine.consumer_view
-        if view is None and not error:
-            error = ErrorCode.GROUP_ID_NOT_FOUND
-        return error, view
+        return self._hosted.view(group_id, lambda group: group.consumer_view)
 
     @property
     def default_assignor(self) -> str:

@@ -55,13 +55,9 @@ class ShareGroupRequests:
         except KafkaError as invalid:
             respond(rejected(invalid))
             return
-        error = self._hosted.refusal(group_id)
-        running = self._running.get(group_id)
-        if not error and running is None:
-            if request.member_epoch == JOIN_EPOCH:
-                running = self._runtime.host(group_id)
-            else:
-                error = ErrorCode.GROUP_ID_NOT_FOUND
+        running, error = self._hosted.find_or_host(
+            group_id, ErrorCode.GROUP_ID_NOT_FOUND, is_created=request.member_epoch == JOIN_EPOCH
+        )
         if error or running is None:
             message = None
             if error is ErrorCode.GROUP_ID_NOT_FOUND:
@@ -79,12 +75,7 @@ class ShareGroupRequests:
 
     def describe(self, group_id: str) -> "tuple[ErrorCode, ShareView | None]":
         """Return an error code, and the committed state of a share group if there is no error."""
-        error = self._hosted.refusal(group_id)
-        running = self._running.get(group_id)
-        view = None if running is None else running.machine.share_view
-        if view is None and not error:
-            error = ErrorCode.GROUP_ID_NOT_FOUND
-        return error, view
+        return self._hosted.view(group_id, lambda group: group.share_view)
 
     def initialized_partitions(self, group_id: str) -> "tuple[ErrorCode, Mapping[UUID, frozenset[int]]]":
         """Return an error code, and the partitions of a group whose state is initialized."""
@@ -116,10 +107,8 @@ class ShareGroupRequests:
         self, group_id: str, names: Sequence[str], respond: Callable[[OffsetsResult], None]
     ) -> None:
         """Delete the offsets of a share group without members for these topics."""
-        error = self._hosted.refusal(group_id)
-        running = self._running.get(group_id)
+        running, error = self._hosted.find(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if error or running is None:
-            error = error or ErrorCode.GROUP_ID_NOT_FOUND
             message = f"Group {group_id} not found." if error is ErrorCode.GROUP_ID_NOT_FOUND else None
             respond(OffsetsResult(error, message))
             return
