@@ -6,18 +6,23 @@ queried.
 """
 
 import asyncio
-import base64
 import json
 import time
 from collections.abc import Callable, Collection
 from typing import Any, Final
-from urllib.parse import quote
 
 from kafka_compat.config import BrokerConfig
 from kafka_compat.decoding.avro import AvroSchema
 from kafka_compat.decoding.formats import JsonSchema, Schema
 from kafka_compat.decoding.plain import NotSo
 from kafka_compat.decoding.protobuf import ProtobufSchema
+from kafka_compat.decoding.registry_api import (
+    ACCEPT,
+    SERIALIZED,
+    basic_authorization,
+    referenced,
+    schema_path,
+)
 from kafka_compat.errors import StartupError
 from kafka_compat.http_client import Place, Unreachable, ask, place
 
@@ -30,9 +35,7 @@ SCHEMAS_MAX: Final = 1000
 ASKED_MAX: Final = 50
 """Maximum number of lookups per call, because records can contain any number of IDs."""
 _AT_ONCE: Final = 8
-_REFERENCES_MAX: Final = 100
 _NOT_FOUND: Final = 404
-_ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json"
 
 
 class Registry:
@@ -43,9 +46,7 @@ class Registry:
     ) -> None:
         """Create a client. `user_info` is user:password, and `now_s` is a monotonic clock."""
         self._where = where
-        self._headers = {"Accept": _ACCEPT}
-        if user_info is not None:
-            self._headers["Authorization"] = f"Basic {base64.b64encode(user_info.encode()).decode()}"
+        self._headers = {"Accept": ACCEPT, **({} if user_info is None else basic_authorization(user_info))}
         self._now_s = now_s
         self._known: dict[int, Schema] = {}
         self._refused: dict[int, tuple[float, str]] = {}
@@ -104,7 +105,7 @@ class Registry:
         self._refused[schema_id] = (self._now_s() + AGAIN_AFTER_S, reason)
 
     async def _schema(self, schema_id: int) -> Schema:
-        answer = await self._get(f"/schemas/ids/{schema_id}")
+        answer = await self._get(schema_path(schema_id))
         kind, text, named = answer.get("schemaType", "AVRO"), answer["schema"], answer.get("references", [])
         if kind == "JSON":
             return JsonSchema()
@@ -113,31 +114,22 @@ class Registry:
             # Use a thread: the first AvroSchema imports fastavro, which would block the event loop.
             return await asyncio.to_thread(AvroSchema, text, list(references.values()))
         if kind == "PROTOBUF":
-            serialized = await self._get(f"/schemas/ids/{schema_id}?format=serialized")
-            references = await self._references(named, "?format=serialized")
+            serialized = await self._get(schema_path(schema_id) + SERIALIZED)
+            references = await self._references(named, SERIALIZED)
             return await asyncio.to_thread(ProtobufSchema, serialized["schema"], references)
         raise NotSo(f"its type {str(kind)[:40]!r} is not supported")
 
     async def _references(self, named: Any, query: str) -> dict[str, str]:
         """Return the referenced schemas by reference name, dependencies first."""
-        found: dict[str, str] = {}
-        begun: set[str] = set()
-
-        async def add(references: Any) -> None:
-            for each in references:
-                name = str(each["name"])
-                if name in begun:
-                    continue
-                begun.add(name)
-                if len(begun) > _REFERENCES_MAX:
-                    raise NotSo(f"it references more than {_REFERENCES_MAX} other schemas")
-                subject, version = quote(str(each["subject"]), safe=""), quote(str(each["version"]), safe="")
-                answer = await self._get(f"/subjects/{subject}/versions/{version}{query}")
-                await add(answer.get("references", []))
-                found[name] = str(answer["schema"])
-
-        await add(named)
-        return found
+        search = referenced(named, query)
+        response: dict[str, Any] | None = None
+        while True:
+            try:
+                path = search.send(response)
+            except StopIteration as end:
+                found: dict[str, str] = end.value
+                return found
+            response = await self._get(path)
 
     async def _get(self, path: str) -> dict[str, Any]:
         content = await ask(self._where.below(path), headers=self._headers, timeout_s=PATIENCE_S)
@@ -154,8 +146,11 @@ def registry_of(config: BrokerConfig) -> Registry | None:
         if user_info:
             raise StartupError(f"{USER} is set but {URL} is not: set it to the registry's address")
         return None
-    if user_info is not None and ":" not in user_info:
-        raise StartupError(f"{USER}: expected user:password")
+    if user_info is not None:
+        try:
+            basic_authorization(user_info)
+        except ValueError as error:
+            raise StartupError(f"{USER}: {error}") from None
     try:
         return Registry(place(url), user_info)
     except ValueError as error:

@@ -11,19 +11,24 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote
 
 from kafka_compat.decoding.plain import NotSo
+from kafka_compat.decoding.registry_api import (
+    ACCEPT,
+    SERIALIZED,
+    basic_authorization,
+    referenced,
+    schema_path,
+    version_path,
+    versions_path,
+)
 from kafka_compat.http_client import Unreachable, place, request
 from kafka_compat.pipelines.errors import JobFailed
 
 AVRO, PROTOBUF, JSON = "AVRO", "PROTOBUF", "JSON"
-_ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json"
 _TIMEOUT_S: Final = 10.0
 _PAUSE_S: Final = 0.5
 _PAUSE_MAX_S: Final = 5.0
-_REFERENCES_MAX: Final = 100
-_SERIALIZED: Final = "?format=serialized"
 _RETRIED: Final = (429, 500, 502, 503, 504)
 
 
@@ -78,22 +83,22 @@ class RegistryClient:
         """Return the schema with an ID, or None if the registry does not have it. Raises RegistryFailed, and
         NotSo if the schema is of an unsupported type.
         """
-        found = self._get(f"/schemas/ids/{schema_id}")
+        found = self._get(schema_path(schema_id))
         return None if found is None else self._registered(schema_id, found)
 
     def version(self, subject: str, version: str = "latest") -> Registered | None:
         """Return a version of a subject, or None if it does not exist. Raises like `schema`."""
-        found = self._get(f"/subjects/{quote(subject, safe='')}/versions/{version}")
+        found = self._get(version_path(subject, version))
         return None if found is None else self._registered(int(found["id"]), found)
 
     def newest_id(self, subject: str) -> int | None:
         """Return the ID of a subject's newest schema, or None if it does not exist. Raises RegistryFailed."""
-        found = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
+        found = self._get(version_path(subject, "latest"))
         return None if found is None else int(found["id"])
 
     def versions(self, subject: str) -> list[int]:
         """Return the numbers of a subject's versions. Raises RegistryFailed."""
-        found = self._get(f"/subjects/{quote(subject, safe='')}/versions")
+        found = self._get(versions_path(subject))
         return [] if found is None else [int(each) for each in found]
 
     def subjects(self) -> list[str]:
@@ -107,9 +112,9 @@ class RegistryClient:
         references = found.get("references", [])
         if kind != PROTOBUF:
             return Registered(schema_id, kind, text, self._references(references))
-        serialized = self._get(f"/schemas/ids/{schema_id}{_SERIALIZED}", gives_up=True)
+        serialized = self._get(schema_path(schema_id) + SERIALIZED, gives_up=True)
         if serialized is not None and _is_base64(str(serialized["schema"])):
-            of_references = self._references(references, _SERIALIZED)
+            of_references = self._references(references, SERIALIZED)
             return Registered(schema_id, kind, str(serialized["schema"]), of_references)
         # Imported here, because it is seldom needed.
         from kafka_compat.pipelines.decode.proto_compiler import compiled
@@ -117,27 +122,14 @@ class RegistryClient:
         return Registered(schema_id, kind, *compiled(text, dict(self._references(references))))
 
     def _references(self, named: Any, query: str = "") -> tuple[tuple[str, str], ...]:
-        found: dict[str, str] = {}
-        begun: set[str] = set()
-
-        def add(references: Any) -> None:
-            for each in references:
-                name = str(each["name"])
-                if name in begun:
-                    continue
-                begun.add(name)
-                if len(begun) > _REFERENCES_MAX:
-                    raise NotSo(f"it references more than {_REFERENCES_MAX} other schemas")
-                subject = quote(str(each["subject"]), safe="")
-                path = f"/subjects/{subject}/versions/{quote(str(each['version']), safe='')}"
-                one = self._get(path + query)
-                if one is None:
-                    raise NotSo(f"the registry lacks the referenced schema {each['subject']}")
-                add(one.get("references", []))
-                found[name] = str(one["schema"])
-
-        add(named)
-        return tuple(found.items())
+        search = referenced(named, query)
+        response: Any = None
+        while True:
+            try:
+                path = search.send(response)
+            except StopIteration as end:
+                return tuple(end.value.items())
+            response = self._get(path)
 
     def _get(self, path: str, *, gives_up: bool = False) -> Any:
         """Return the JSON response to a GET request, or None for status 404. With `gives_up`, also return
@@ -145,7 +137,7 @@ class RegistryClient:
         """
         deadline_s = self._now_s() + self.patience_s
         pause_s = _PAUSE_S
-        headers = {"Accept": _ACCEPT, **self.connection.headers}
+        headers = {"Accept": ACCEPT, **self.connection.headers}
         while True:
             status: int | None = None
             try:
@@ -185,12 +177,13 @@ def _is_base64(text: str) -> bool:
 
 
 def authorization(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers for Confluent's client settings `basic.auth.user.info` and `bearer.auth.token`.
-    Raises ValueError if a setting is invalid.
+    """Return the request headers for the credentials in Confluent's client settings `basic.auth.user.info`
+    and `bearer.auth.token`. Raises ValueError if a setting is invalid.
     """
     user_info, token = properties.get("basic.auth.user.info"), properties.get("bearer.auth.token")
     if user_info is not None:
-        if ":" not in user_info:
-            raise ValueError("basic.auth.user.info: expected user:password")
-        return {"Authorization": f"Basic {base64.b64encode(user_info.encode()).decode()}"}
+        try:
+            return basic_authorization(user_info)
+        except ValueError as error:
+            raise ValueError(f"basic.auth.user.info: {error}") from None
     return {} if token is None else {"Authorization": f"Bearer {token}"}
