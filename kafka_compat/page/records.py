@@ -1,17 +1,34 @@
 """Read records from the partition leaders, and decode them for the web console."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from kafka_compat.decoding.formats import AUTO, SCHEMA, Schemas, decoded, schema_ids
 from kafka_compat.metadata.cache import TopicMetadata
 from kafka_compat.page.visit import Visit
+from kafka_compat.search.query import LIMIT
+from kafka_compat.search.run import Outcome
 from kafka_compat.search.scan import Found
 from kafka_compat.search.source import Leader, Source
 from kafka_compat.storage.records.kinds import TimestampType
 
 _NO_REGISTRY: Final = "no schema registry is configured: set kafka.compat.schema.registry.url to its address"
+
+_DEFAULTS: Final = {
+    "key_how": "contains",
+    "key_as": "text",
+    "value_how": "contains",
+    "value_as": "text",
+    "header_how": "contains",
+    "header_as": "text",
+    "isolation": "read_committed",
+    "show_key": "auto",
+    "show_value": "auto",
+    "order": "newest",
+    "limit": str(LIMIT),
+}
+"""Default values, which are removed from the query because a form sends all its fields."""
 
 
 def source_of(visit: Visit, topic: TopicMetadata, *, committed: bool) -> Source:
@@ -31,6 +48,23 @@ def source_of(visit: Visit, topic: TopicMetadata, *, committed: bool) -> Source:
         cluster.long_work,
         committed=committed,
     )
+
+
+def without_defaults(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the parameters of a search that differ from their default values."""
+    return {name: value for name, value in given.items() if _DEFAULTS.get(name) != value}
+
+
+def unread(found: Outcome) -> list[dict[str, Any]]:
+    """Return the places that a search could not read, as table rows."""
+    return [
+        {
+            "partition": each.partition,
+            "offset": None if each.offset < 0 else each.offset,
+            "reason": each.reason,
+        }
+        for each in found.problems
+    ]
 
 
 async def shown(

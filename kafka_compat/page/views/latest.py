@@ -4,11 +4,11 @@ from typing import Final
 
 from kafka_compat.http.routes import BadCall, natural
 from kafka_compat.metadata.cache import TopicMetadata
-from kafka_compat.page.records import shown, source_of
+from kafka_compat.page.records import shown, source_of, unread, without_defaults
 from kafka_compat.page.views.topics import described, known_topic
 from kafka_compat.page.visit import Data, Visit
 from kafka_compat.search.latest import LatestPerKey
-from kafka_compat.search.query import LIMIT, PARAMETERS, BadQuery, query_of
+from kafka_compat.search.query import PARAMETERS, BadQuery, query_of
 from kafka_compat.search.run import run_query
 from kafka_compat.security.authorizer import Operation, ResourceType
 
@@ -18,14 +18,6 @@ QUERY: Final = {
     **{name: PARAMETERS[name] for name in _PARAMETERS},
     "skip": "integer: number of keys to skip, from the `next_skip` of the previous response",
 }
-_DEFAULTS: Final = {
-    "key_how": "contains",
-    "key_as": "text",
-    "show_key": "auto",
-    "show_value": "auto",
-    "limit": str(LIMIT),
-}
-"""Default values, which are removed from the query because a form sends all its fields."""
 _SKIP_MAX: Final = 1_000_000
 
 
@@ -57,16 +49,9 @@ async def see(visit: Visit) -> Data:
         "name": topic.name,
         "partitions": len(topic.partitions),
         "is_compacted": await _is_compacted(visit, topic),
-        "query": {name: value for name, value in given.items() if _DEFAULTS.get(name) != value},
+        "query": without_defaults(given),
         "records": await shown(visit, found.records, query.show_key, query.show_value),
-        "problems": [
-            {
-                "partition": each.partition,
-                "offset": None if each.offset < 0 else each.offset,
-                "reason": each.reason,
-            }
-            for each in found.problems
-        ],
+        "problems": unread(found),
         "skip": skip,
         "next_skip": skip + len(found.records) if is_full else None,
         "is_complete": found.cursor is None,

@@ -5,7 +5,7 @@ from typing import Final
 from kafka_compat.decoding.formats import AUTO, FORMATS
 from kafka_compat.http.routes import NOT_FOUND, UNAVAILABLE, BadCall, File
 from kafka_compat.metadata.cache import TopicMetadata
-from kafka_compat.page.records import shown, source_of
+from kafka_compat.page.records import shown, source_of, unread, without_defaults
 from kafka_compat.page.views.topics import known_topic
 from kafka_compat.page.visit import Data, Visit
 from kafka_compat.search.matching import EVERY
@@ -15,21 +15,6 @@ from kafka_compat.search.scan import Found
 from kafka_compat.search.search import Search
 from kafka_compat.search.source import Source, Unreadable
 from kafka_compat.security.authorizer import Operation, ResourceType
-
-_DEFAULTS: Final = {
-    "key_how": "contains",
-    "key_as": "text",
-    "value_how": "contains",
-    "value_as": "text",
-    "header_how": "contains",
-    "header_as": "text",
-    "isolation": "read_committed",
-    "show_key": "auto",
-    "show_value": "auto",
-    "order": "newest",
-    "limit": "50",
-}
-"""Default values, which are removed from the query because a form sends all its fields."""
 
 
 async def see(visit: Visit) -> Data:
@@ -46,24 +31,16 @@ async def see(visit: Visit) -> Data:
         )
     except BadQuery as error:
         raise BadCall(str(error)) from None
-    given = {name: value for name, value in query.given.items() if _DEFAULTS.get(name) != value}
     return {
         "name": topic.name,
         "partitions": len(topic.partitions),
-        "query": given,
+        "query": without_defaults(query.given),
         "has_more": found.cursor is not None,
         "is_filtered": not query.match.is_all,
         "newest_first": query.newest,
         "goes_on_from_cursor": query.cursor is not None,
         "records": await shown(visit, found.records, query.show_key, query.show_value),
-        "problems": [
-            {
-                "partition": each.partition,
-                "offset": None if each.offset < 0 else each.offset,
-                "reason": each.reason,
-            }
-            for each in found.problems
-        ],
+        "problems": unread(found),
         "cursor": found.cursor,
         "done": round(found.done, 4),
         "records_seen": found.records_seen,
