@@ -12,8 +12,8 @@ from kafka_compat.config.inter_broker_protocol import SETTING, parse_version
 from kafka_compat.config.keys import ConfigError, broker_keys
 from kafka_compat.config.topic import ConflictingTopicConfig, UnknownTopicConfig, check_topic_config
 from kafka_compat.metadata.features import unsupported_levels
-from kafka_compat.migration.findings import CLUSTER, Finding, Level, named
-from kafka_compat.migration.settings_check import is_old_format
+from kafka_compat.migration.findings import CLUSTER, MIRROR, Finding, Level, named
+from kafka_compat.migration.settings_check import is_old_format, old_format
 
 if TYPE_CHECKING:
     from kafka_compat.config import BrokerConfig
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 NODES: Final = "nodes"
 PARTITIONS: Final = "partitions"
-_MIRROR: Final = "copy the records to a new cluster with `kafka-compat pipeline mirror`"
 _TIERED: Final = "remote.storage.enable"
 
 
@@ -59,7 +58,7 @@ def _controller(nodes: Nodes) -> Iterator[Finding]:
         text = (
             f"/controller has kraftControllerEpoch={nodes.kraft_epoch}: KRaft controllers manage this cluster"
         )
-        yield Finding(CLUSTER, Level.CHANGE, NODES, text, f"go back to ZooKeeper, or {_MIRROR}")
+        yield Finding(CLUSTER, Level.CHANGE, NODES, text, f"go back to ZooKeeper, or {MIRROR}")
     elif nodes.has_migration:
         text = "/migration exists: a migration to KRaft was begun"
         remedy = (
@@ -125,12 +124,8 @@ def _topics(nodes: Nodes, config: BrokerConfig) -> Iterator[Finding]:
         if (version := settings.get("message.format.version")) is not None and is_old_format(version):
             formats[version].append(name)
     for version, names in sorted(formats.items()):
-        text = (
-            f"message.format.version={version} for topics {named(sorted(names))}: leaders of kafka-compat "
-            "store new records in format 2 (Kafka 0.11)"
-        )
-        remedy = "none needed: older clients get the records converted"
-        yield Finding(CLUSTER, Level.DIFFERS, NODES, text, remedy)
+        setting = f"message.format.version={version} for topics {named(sorted(names))}"
+        yield old_format(CLUSTER, NODES, setting)
     without_id = [topic.name for topic in nodes.topics.values() if topic.topic_id is None]
     if without_id:
         text = f"topics without an ID, created before Kafka 2.8: {named(sorted(without_id))}"
@@ -267,20 +262,3 @@ def _against_nodes(nodes: Nodes, broker: int | None, found: CheckedDirectories) 
             "none needed: the broker sets these directories aside (*-stray), and copies the replicas again"
         )
         yield Finding(broker, Level.DIFFERS, "directories", text, remedy)
-
-
-def version_of(apis: Mapping[int, tuple[int, int]]) -> str | None:
-    """Return the newest Kafka version whose brokers report these APIs, or None if there is none."""
-    from kafka_compat.protocol.kafka_versions import VERSIONS
-
-    reported = {f"{key}:{low}-{high}" for key, (low, high) in apis.items()}
-    for version, text in reversed(VERSIONS.items()):
-        if {word for word in text.split() if word[0].isdecimal()} <= reported:
-            return version
-    return None
-
-
-def is_older(version: str, than: tuple[int, int]) -> bool:
-    """Return whether a version such as 2.7 is older than (major, minor)."""
-    parsed = parse_version(version)
-    return parsed is not None and parsed[:2] < than

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafka_compat.migration.findings import Finding, Level, named
+from kafka_compat.migration.findings import MIRROR, Finding, Level, named
 from kafka_compat.storage.directories import checkpoints
 from kafka_compat.storage.directories.directory_claim import stored_meta_properties, why_unusable
 from kafka_compat.storage.directories.directory_names import (
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 AREA: Final = "directories"
-_MIRROR: Final = "copy the records to a new cluster with `kafka-compat pipeline mirror`"
 
 
 class CheckedDirectories(NamedTuple):
@@ -109,7 +108,7 @@ def _check(
     version = properties.get("version", "0")
     if version != "0":
         yield finding(
-            Level.CHANGE, f"{path}/meta.properties has version={version}: a node in KRaft mode", _MIRROR
+            Level.CHANGE, f"{path}/meta.properties has version={version}: a node in KRaft mode", MIRROR
         )
         return
     try:

@@ -13,7 +13,7 @@ class Level(StrEnum):
     CHANGE = "change"
     """Something stands in the way, and must be changed first."""
     UNCHECKED = "unchecked"
-    """A part of the check could not be done."""
+    """Part of the check could not be done."""
     DIFFERS = "differs"
     """Works, but differently from Apache Kafka."""
     INFO = "info"
@@ -22,6 +22,8 @@ class Level(StrEnum):
 
 CLUSTER: Final = None
 """The broker of a finding about the whole cluster."""
+MIRROR: Final = "copy the records to a new cluster with `kafka-compat pipeline mirror`"
+"""The remedy for a cluster whose brokers cannot be replaced one by one."""
 
 
 class Finding(NamedTuple):

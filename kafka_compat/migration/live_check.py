@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_compat.client.cluster import Cluster, TimedOut
 from kafka_compat.client.connection_settings import WrongSettings
+from kafka_compat.config.inter_broker_protocol import parse_version
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
-from kafka_compat.migration.cluster_check import is_older, version_of
-from kafka_compat.migration.findings import CLUSTER, Finding, Level
+from kafka_compat.migration.findings import CLUSTER, MIRROR, Finding, Level
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import Untrusted
 
@@ -83,10 +83,10 @@ def _versions(cluster: Cluster, broker_id: int, versions: dict[int, str]) -> Ite
         versions[broker_id] = version
     if version is None:
         yield Finding(broker_id, Level.INFO, AREA, "runs kafka-compat, or an unknown version of Kafka")
-    elif not is_older(version, _FIRST_WITHOUT_ZOOKEEPER):
-        remedy = "copy the records to a new cluster with `kafka-compat pipeline mirror`"
+    elif not _is_older(version, _FIRST_WITHOUT_ZOOKEEPER):
+        remedy = MIRROR
         yield Finding(broker_id, Level.CHANGE, AREA, f"runs Kafka {version}, without ZooKeeper", remedy)
-    elif is_older(version, _OLDEST):
+    elif _is_older(version, _OLDEST):
         text = f"runs Kafka {version}: too old for the same cluster"
         yield Finding(broker_id, Level.CHANGE, AREA, text, "upgrade all brokers to Kafka 2.8 or later first")
     else:
@@ -104,3 +104,20 @@ def _log_dirs(cluster: Cluster, broker_id: int) -> Iterator[Finding]:
             text = f"{each.log_dir}: the broker reports that this log directory has failed"
             remedy = "replace the disk and wait until its replicas are in sync, or remove it from log.dirs"
             yield Finding(broker_id, Level.CHANGE, "directories", text, remedy)
+
+
+def version_of(apis: Mapping[int, tuple[int, int]]) -> str | None:
+    """Return the newest Kafka version whose brokers report these APIs, or None if there is none."""
+    from kafka_compat.protocol.kafka_versions import VERSIONS
+
+    reported = {f"{key}:{low}-{high}" for key, (low, high) in apis.items()}
+    for version, text in reversed(VERSIONS.items()):
+        if {word for word in text.split() if word[0].isdecimal()} <= reported:
+            return version
+    return None
+
+
+def _is_older(version: str, than: tuple[int, int]) -> bool:
+    """Return whether a version such as 2.7 is older than (major, minor)."""
+    parsed = parse_version(version)
+    return parsed is not None and parsed[:2] < than

@@ -1,4 +1,4 @@
-"""Check of a broker's settings (server.properties). Reads only the files that the settings name."""
+"""Check a broker's settings (server.properties). The only files that are read are those that they name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.config.inter_broker_protocol import SETTING, parse_version
 from kafka_compat.config.keys import ConfigError, broker_keys
 from kafka_compat.config.own_settings import OWN_DEFAULTS
-from kafka_compat.migration.findings import Finding, Level
+from kafka_compat.migration.findings import MIRROR, Finding, Level
 
 AREA: Final = "settings"
 SECURITY: Final = "security"
@@ -56,7 +56,7 @@ def check_settings(static: Mapping[str, str], broker_id: int | None = None) -> C
 
     if static.get("process.roles"):
         text = f"process.roles={static['process.roles']}: a node in KRaft mode, whose directories differ"
-        add(Level.CHANGE, text, "copy the records to a new cluster with `kafka-compat pipeline mirror`")
+        add(Level.CHANGE, text, MIRROR)
         return CheckedSettings(broker, None, static, found)
     if not static.get("zookeeper.connect"):
         remedy = "expected the addresses of the cluster's ZooKeeper, as in Kafka's server.properties"
@@ -152,10 +152,13 @@ def _formats(config: BrokerConfig, broker: int | None) -> Iterator[Finding]:
     if value is None or protocol is None or protocol >= _NEW_FORMAT:
         return
     if is_old_format(value):
-        text = f"{name}={value}: leaders of kafka-compat store new records in format 2 (Kafka 0.11)"
-        yield Finding(
-            broker, Level.DIFFERS, AREA, text, "none needed: older clients get the records converted"
-        )
+        yield old_format(broker, AREA, f"{name}={value}")
+
+
+def old_format(broker: int | None, area: str, setting: str) -> Finding:
+    """Return the finding about a setting with an old message format, given as NAME=VALUE."""
+    text = f"{setting}: leaders of kafka-compat store new records in format 2 (Kafka 0.11)"
+    return Finding(broker, Level.DIFFERS, area, text, "none needed: older clients get the records converted")
 
 
 def is_old_format(version: str) -> bool:

@@ -15,9 +15,10 @@ from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, PartitionState, TopicState
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.journal import JOURNAL_NAME
-from kafka_compat.migration.cluster_check import check_nodes, check_protocol, check_together, version_of
+from kafka_compat.migration.cluster_check import check_nodes, check_protocol, check_together
 from kafka_compat.migration.directories_check import CheckedDirectories
 from kafka_compat.migration.findings import Finding, Level
+from kafka_compat.migration.live_check import version_of
 from kafka_compat.migration.nodes import Nodes, read_nodes
 from kafka_compat.migration.settings_check import check_settings
 from kafka_compat.protocol.kafka_versions import VERSIONS
