@@ -1,6 +1,5 @@
 """Job `archive`: write topics to Parquet files or a table, each record exactly once (see archive_store)."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,6 +14,7 @@ from kafka_compat.pipelines.decode.columns import ColumnSpec, by_topic
 from kafka_compat.pipelines.decode.decoding import DecodeSettings, Decoding, specs_of
 from kafka_compat.pipelines.environment import require_deltalake, require_iceberg, spark_release
 from kafka_compat.pipelines.errors import NotStarted, RecordsLost
+from kafka_compat.pipelines.executors import send_code_to_executors
 from kafka_compat.pipelines.progress import Progress, text_table
 from kafka_compat.pipelines.stream_job import Source, StreamJob, open_source, run_batches
 
@@ -113,13 +113,10 @@ def write_rows(
     All executors must be able to access `directory`. Each Spark partition contains a range of one Kafka
     partition in offset order, so no shuffle or sort is needed.
     """
-    from pyspark import cloudpickle
-
     from kafka_compat.pipelines import archive_writer
     from kafka_compat.pipelines.offset_runs import OffsetRuns, int64_array
 
-    # Serialize this package's functions by value, because remote executors do not have the package.
-    cloudpickle.register_pickle_by_value(sys.modules[__package__])
+    send_code_to_executors()
     add = None if specs is None else by_topic(specs)
     write = partial(archive_writer.write_range, directory=str(directory.resolve()), add_columns=add)
     files = rows.select(*COLUMNS).mapInArrow(write, archive_writer.FILES_SCHEMA).collect()

@@ -14,6 +14,7 @@ from kafka_compat.pipelines import transactional_writer
 from kafka_compat.pipelines.checkpoint import Offsets, batch_range
 from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.exact_sink import Target, target_of
+from kafka_compat.pipelines.executors import send_code_to_executors
 from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.kafka_options import source_options
 from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
@@ -74,12 +75,7 @@ def write_in_transactions(rows: Any, plan: transactional_writer.Slices) -> tuple
     """Write a batch, and return the numbers of copied and skipped records. Each Kafka partition must be one
     Spark partition.
     """
-    import sys
-
-    from pyspark import cloudpickle
-
-    # Serialize this package's functions by value, because remote executors do not have the package.
-    cloudpickle.register_pickle_by_value(sys.modules[__package__])
+    send_code_to_executors()
     write = partial(transactional_writer.write_slice, plan=plan)
     chosen = rows.select(*transactional_writer.COLUMNS)
     done = chosen.mapInArrow(write, transactional_writer.DONE_SCHEMA).collect()

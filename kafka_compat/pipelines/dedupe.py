@@ -20,6 +20,7 @@ import pyarrow as pa
 from kafka_compat.pipelines.checkpoint import batch_range
 from kafka_compat.pipelines.errors import NotStarted
 from kafka_compat.pipelines.exact_sink import Ends, Target, target_of, write_exactly_once
+from kafka_compat.pipelines.executors import send_code_to_executors
 from kafka_compat.pipelines.job_folder import JobFolder
 from kafka_compat.pipelines.stream_job import Process, StreamJob, StreamReport, run_stream
 from kafka_compat.pipelines.versions import Versions
@@ -98,13 +99,9 @@ def keep_first(rows: Any, remembered: Any, within_ms: int) -> Any:
 
     `rows` has the source's columns, id and at_ms. `remembered` has the columns id and at_ms.
     """
-    import sys
-
-    from pyspark import cloudpickle
     from pyspark.sql import functions as f
 
-    # Serialize this package's functions by value, because remote executors have only pyarrow.
-    cloudpickle.register_pickle_by_value(sys.modules[__package__])
+    send_code_to_executors()
     both = rows.unionByName(remembered, allowMissingColumns=True)
     parts = rows.sparkSession.sparkContext.defaultParallelism
     by_id = both.repartition(parts, "id").sortWithinPartitions(

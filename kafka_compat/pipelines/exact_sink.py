@@ -23,6 +23,7 @@ from typing import Any
 
 from kafka_compat.pipelines import exact_sink_writer
 from kafka_compat.pipelines.errors import NotStarted
+from kafka_compat.pipelines.executors import send_code_to_executors
 from kafka_compat.pipelines.first_look import check_partitions, first_look_at_target
 from kafka_compat.pipelines.kafka_options import (
     client_properties,
@@ -147,12 +148,7 @@ def write_exactly_once(rows: Any, target: Target, job_id: str, begun: Ends, fold
     `begun` contains the target's end offsets when the batch began. Rows for one target partition are written
     in the order of (topic_from, partition_from, offset_from).
     """
-    import sys
-
-    from pyspark import cloudpickle
-
-    # Serialize this package's functions by value, because remote executors do not have the package.
-    cloudpickle.register_pickle_by_value(sys.modules[__package__])
+    send_code_to_executors()
     plan = exact_sink_writer.Plan(dict(target.properties), job_id, begun, str(folder.resolve() / "_locks"))
     parts = rows.sparkSession.sparkContext.defaultParallelism
     sorted_rows = (

@@ -123,8 +123,8 @@ def merge(before: Any, added: Any, query: WindowQuery) -> Any:
 
 
 def dead_letters(bad: Any, topic: str) -> Any:
-    """Return invalid rows as rows for exact_sink, with the reason in an added header. If values were decoded
-    with a schema registry, a second header has the decoder's message.
+    """Convert invalid rows to rows for exact_sink, and add a header with the reason. If values were decoded
+    with a schema registry, add a second header with the decoder's message.
     """
     from pyspark.sql import functions as f
 

@@ -3,7 +3,6 @@
 Executors need pyarrow and fastavro or protobuf, but not this package.
 """
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -184,14 +183,6 @@ def by_topic(specs: Mapping[str, ColumnSpec]) -> Callable[[str, Any], Any]:
         return decoders[topic].with_columns(batch)
 
     return added
-
-
-def send_code_to_executors() -> None:
-    """Make Spark send this code with each task, because executors do not have this package."""
-    from pyspark import cloudpickle
-
-    for module in ("kafka_compat.decoding", "kafka_compat.http_client", "kafka_compat.pipelines"):
-        cloudpickle.register_pickle_by_value(sys.modules[module])
 
 
 def _short(text: str) -> str:

@@ -13,11 +13,11 @@ from kafka_compat.pipelines.decode.columns import (
     SCHEMA_ID,
     ColumnSpec,
     add_columns,
-    send_code_to_executors,
 )
 from kafka_compat.pipelines.decode.json_values import type_of
 from kafka_compat.pipelines.decode.registry import Connection, Registered, RegistryClient, RegistryFailed
 from kafka_compat.pipelines.errors import JobFailed, NotStarted
+from kafka_compat.pipelines.executors import send_code_to_executors
 
 FIRST_PATIENCE_S: Final = 5.0
 """How long the first request waits for the registry, before Spark starts."""
@@ -211,8 +211,9 @@ class Decoding:
 
 
 def specs_of(decoding: Decoding | None, topics: Iterable[str]) -> Mapping[str, ColumnSpec] | None:
-    """Return how to decode the values of each topic, or None without decoding. Raises RegistryFailed."""
+    """Return how to decode the values of each topic, or None if they stay as they are. Raises
+    RegistryFailed.
+    """
     if decoding is None:
         return None
-    send_code_to_executors()
     return {topic: decoding.spec(topic) for topic in topics}

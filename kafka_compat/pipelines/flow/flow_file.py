@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from kafka_compat.pipelines.environment import INSTALL
 from kafka_compat.pipelines.errors import NotStarted
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_INSTALL: Final = "pip install 'kafka-compat[spark]'"
 _BY_THE_SERVICE: Final = ("continuous", "json", "verbose", "stop-at-eof")
 """Options that the service sets itself."""
 
@@ -83,7 +83,7 @@ def read_flow(
     try:
         import yaml
     except ImportError:
-        raise NotStarted("PyYAML is not installed.", f"Install it with: {_INSTALL}") from None
+        raise NotStarted("PyYAML is not installed.", f"Install it with: {INSTALL}") from None
     try:
         root = yaml.compose(path.read_text(), Loader=yaml.SafeLoader)
     except OSError as error:
