@@ -24,7 +24,6 @@ sends its requests over a plain socket, and CPU times are the broker's user and 
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -328,14 +327,9 @@ def run(side: Side, partitions: int, only: Sequence[str], progress: Progress) ->
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.bench.administration",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = in_pairs.new_parser("administration", __doc__)
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="print only this one")
-    in_pairs.add_arguments(parser)
     arguments = parser.parse_args(argv)
     in_pairs.compare(
         arguments,

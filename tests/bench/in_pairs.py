@@ -21,13 +21,19 @@ Figures = dict[str, dict[str, float]]
 """Maps the measurements of one run to their figures."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that all comparisons have."""
+def new_parser(name: str, description: str | None) -> argparse.ArgumentParser:
+    """Return the parser of `python -m tests.bench.NAME`, with the options that all comparisons have."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m tests.bench.{name}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--compiled", action="store_true", help="with the compiled form (scripts/compile)")
     parser.add_argument("--before", type=Path, metavar="CHECKOUT", help="another checkout in Kafka's place")
     parser.add_argument("--directory", type=Path, help="parent of the data directories (default: /tmp)")
     parser.add_argument("--json", action="store_true")
+    return parser
 
 
 def compare(

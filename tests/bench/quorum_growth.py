@@ -26,6 +26,7 @@ import argparse
 import resource
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from tests.bench import growth_client, in_pairs, quorum_sides
@@ -229,23 +230,15 @@ def check_limits(partitions: int, brokers: int) -> None:
 
 def run(side: QuorumSide, arguments: argparse.Namespace, progress: Progress) -> in_pairs.Figures:
     """Start a side, and return its figures."""
-    growth = Growth(side, arguments.partitions, arguments.replicated)
-    try:
+    with closing(Growth(side, arguments.partitions, arguments.replicated)) as growth:
         return growth.run(progress)
-    finally:
-        growth.close()
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.bench.quorum_growth",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = in_pairs.new_parser("quorum_growth", __doc__)
     parser.add_argument("--partitions", type=int, default=100_000, help="partitions with one replica")
     parser.add_argument("--replicated", type=int, default=1_000, help="partitions with three replicas")
     parser.add_argument("--brokers", type=int, default=7, help="number of brokers (at least 3)")
-    in_pairs.add_arguments(parser)
     parser.set_defaults(pairs=1)
     arguments = parser.parse_args(argv)
     check_limits(arguments.partitions + 3 * arguments.replicated, arguments.brokers)

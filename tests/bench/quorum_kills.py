@@ -23,6 +23,7 @@ import argparse
 import itertools
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -178,23 +179,15 @@ def run(side: QuorumSide, arguments: argparse.Namespace, progress: Progress) -> 
     """Start a side, and return its figures."""
     clients = () if arguments.separate else arguments.clients
     directory = next(iter(side.nodes.values())).directory.parent
-    kills = Kills(side, arguments.kills, clients, directory)
-    try:
+    with closing(Kills(side, arguments.kills, clients, directory)) as kills:
         return kills.run(progress)
-    finally:
-        kills.close()
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.bench.quorum_kills",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = in_pairs.new_parser("quorum_kills", __doc__)
     parser.add_argument("--separate", action="store_true", help="three brokers and three controllers")
     parser.add_argument("--kills", type=int, default=6)
     parser.add_argument("--clients", nargs="+", choices=CLIENTS, default=[LIBRDKAFKA, "java"])
-    in_pairs.add_arguments(parser)
     arguments = parser.parse_args(argv)
     layout = quorum_sides.SEPARATE if arguments.separate else quorum_sides.COMBINED
     in_pairs.compare_sides(

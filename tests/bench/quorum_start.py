@@ -11,7 +11,6 @@ ms, so that no client's pauses count. Idle memory is the resident memory of the 
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Sequence
 
@@ -47,12 +46,7 @@ def run(side: QuorumSide, progress: Progress) -> in_pairs.Figures:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.bench.quorum_start",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    in_pairs.add_arguments(parser)
+    parser = in_pairs.new_parser("quorum_start", __doc__)
     arguments = parser.parse_args(argv)
     in_pairs.compare_sides(
         arguments,

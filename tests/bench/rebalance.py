@@ -357,15 +357,10 @@ def run(side: Side, arguments: argparse.Namespace, progress: Progress) -> dict[s
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.bench.rebalance",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = in_pairs.new_parser("rebalance", __doc__)
     parser.add_argument("--members", type=int, default=100)
     parser.add_argument("--partitions", type=int, default=1_000)
     parser.add_argument("--idle", type=int, default=10_000, help="number of idle members (0: none)")
-    in_pairs.add_arguments(parser)
     arguments = parser.parse_args(argv)
     in_pairs.compare(
         arguments,

@@ -141,13 +141,8 @@ def run(side: Side, arguments: argparse.Namespace, progress: Progress) -> dict[s
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.bench.share_fetch",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = in_pairs.new_parser("share_fetch", __doc__)
     parser.add_argument("--fetches", type=int, default=10_000)
-    in_pairs.add_arguments(parser)
     arguments = parser.parse_args(argv)
     in_pairs.compare(
         arguments,
