@@ -54,7 +54,7 @@ class ControllerReach:
             self._tasks.spawn("looking for the controller", partial(self._look, controller_id))
 
     async def _look(self, controller_id: int) -> None:
-        # A process that is ending may have closed the connection, but not its listener yet.
+        # A process that is shutting down may close its connections before its listener.
         await asyncio.sleep(_ENDING_S)
         address = self._address_of(controller_id)
         if address is not None and await _accepts(*address) and self._metadata.controller_id == controller_id:

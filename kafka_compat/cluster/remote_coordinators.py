@@ -53,7 +53,7 @@ class ClusterCoordinators:
     def __init__(
         self, local: Coordinators, metadata: MetadataCache, peers: Peers, version: int | None = _VERSION
     ) -> None:
-        """`version` is the version of the requests. None: ask each coordinator for the version."""
+        """`version` is the version of the requests, or None to ask each coordinator for the one to use."""
         self._local = local
         self._metadata = metadata
         self._peers = peers

@@ -45,7 +45,7 @@ class InterBrokerProtocol(NamedTuple):
     stop_replica: int = 4
     alter_partition: int = 3
     add_partitions_to_txn: int | None = 5
-    """The version of requests that verify a transaction (KIP-890). None: ask each coordinator for it, because
+    """The version of requests that verify a transaction (KIP-890), or None to ask each coordinator, because
     brokers of this version do not verify transactions, or not all of them do."""
     controller_allocates_producer_ids: bool = True
     """Whether the controller allocates producer IDs (KIP-730), rather than each broker in ZooKeeper."""
@@ -87,7 +87,9 @@ def inter_broker_protocol(text: str) -> InterBrokerProtocol:
 
 
 def parse_version(text: str) -> Version | None:
-    """Return (major, minor, IV number), with the last IV number if `text` has none. None: not a version."""
+    """Return (major, minor, IV number), with the last IV number if `text` has none, or None if it is not a
+    version.
+    """
     found = _PARTS.fullmatch(text)
     if found is None:
         return None

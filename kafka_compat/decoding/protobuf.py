@@ -105,4 +105,4 @@ class ProtobufSchema:
             except KeyError:
                 continue
         names = ", ".join(self._file.message_types_by_name)
-        raise NotSo(f"its Protobuf file has no message {name}; it has {names}")
+        raise NotSo(f"its Protobuf file has no message {name}; its messages are {names}")

@@ -77,7 +77,7 @@ class ClassicGroupRequests:
             return error
         error = self._hosted.refusal(group_id)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # Accept the heartbeat, because all sessions restart when the shard has been loaded.
+            # Accept the heartbeat, because all sessions restart once the shard is loaded.
             return ErrorCode.NONE
         return error or ErrorCode.UNKNOWN_MEMBER_ID
 

@@ -1,4 +1,4 @@
-"""The topics to which the members of a classic group subscribe, read from their metadata."""
+"""Read the topics to which the members of a classic group subscribe from the members' metadata."""
 
 from collections.abc import Iterable
 from struct import error as StructError

@@ -37,8 +37,8 @@ class GroupRegexes:
         """The metadata version for which this coordinator resolved the regular expressions."""
 
     def change(self, former: Member, updated: Member, records: list[ConsumerRecord]) -> bool:
-        """Change the regular expression of a member. Return whether its topics are known to be different.
-        Raises KafkaError (INVALID_REGULAR_EXPRESSION).
+        """Change a member's regular expression. Return whether the member now subscribes to other topics, as
+        far as they are known. Raises KafkaError (INVALID_REGULAR_EXPRESSION).
         """
         old, new = former.topic_regex, updated.topic_regex
         if old and old not in self._state.subscribed_regexes([former], updated):

@@ -1,4 +1,4 @@
-"""Checks of a heartbeat against the member that sends it. Raise KafkaError."""
+"""Check a heartbeat against the state of the member that sent it. The functions raise KafkaError."""
 
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.groups.consumer.heartbeat import Heartbeat
