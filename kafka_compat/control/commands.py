@@ -231,10 +231,10 @@ class PartitionCommands:
         ]
 
     async def _get(self, call: Call) -> Answer:
-        return _shown(self._leading(call))
+        return _shown(await self._leading(call))
 
     async def _lead(self, call: Call) -> Answer:
-        led = self._leading(call)
+        led = await self._leading(call)
         key = TopicPartition(led.topic, led.partition)
         replicas = led.in_sync.replicas
         if "broker" in call.body:
@@ -252,10 +252,13 @@ class PartitionCommands:
         outcome = found.partitions.get(key)
         if outcome is not None and outcome.error not in _DONE:
             raise BadCall(f"{led}: {outcome.error.name} {outcome.message or ''}", CONFLICT)
-        await _until(
-            lambda: self._leading(call).local_id == replicas[0], f"broker {replicas[0]} does not lead {led}"
-        )
-        return _shown(self._leading(call))
+
+        def is_moved() -> bool:
+            leader = self._leader(call)
+            return leader is not None and leader.local_id == replicas[0]
+
+        await _until(is_moved, f"broker {replicas[0]} does not lead {led}")
+        return _shown(await self._leading(call))
 
     async def _reorder(self, key: TopicPartition, replicas: tuple[int, ...]) -> None:
         found = await self._controller().services.controller.ask(
@@ -268,14 +271,17 @@ class PartitionCommands:
             raise BadCall(f"{key}: {outcome.error.name} {outcome.message or ''}", CONFLICT)
 
     async def _shrink(self, call: Call) -> Answer:
-        led, follower = self._leading(call), self._follower(call)
+        led = await self._leading(call)
+        follower = self._follower(call, led)
         following = follower.services.replicas.get(led.topic, led.partition)
         if following is None:
             raise BadCall(f"broker {follower.broker_id} does not follow {led} yet", CONFLICT)
         self._fetching_of(follower).hold(following)
 
         def is_out() -> bool:
-            leader = self._leading(call)
+            leader = self._leader(call)
+            if leader is None:
+                return False
             state = leader.in_sync.followers.get(follower.broker_id)
             if follower.broker_id not in leader.isr:
                 return True
@@ -286,35 +292,48 @@ class PartitionCommands:
             return False
 
         await _until(is_out, f"broker {follower.broker_id} is still in sync with {led}")
-        return _shown(self._leading(call))
+        return _shown(await self._leading(call))
 
     async def _restore(self, call: Call) -> Answer:
-        led, follower = self._leading(call), self._follower(call)
+        led = await self._leading(call)
+        follower = self._follower(call, led)
         self._fetching_of(follower).let_go(led.topic, led.partition)
-        await _until(
-            lambda: follower.broker_id in self._leading(call).isr,
-            f"broker {follower.broker_id} is not in sync with {led} yet",
-        )
-        return _shown(self._leading(call))
+
+        def is_in() -> bool:
+            leader = self._leader(call)
+            return leader is not None and follower.broker_id in leader.isr
+
+        await _until(is_in, f"broker {follower.broker_id} is not in sync with {led} yet")
+        return _shown(await self._leading(call))
 
     # --- lookup of partitions and brokers
 
-    def _leading(self, call: Call) -> Partition:
+    async def _leading(self, call: Call) -> Partition:
+        """Return the partition on its leader. While leadership moves, wait until a broker has it."""
+        topic, number = call.path["topic"], natural(call.path["partition"], "the partition")
+        await _until(
+            lambda: self._leader(call) is not None, f"no broker of this process leads {topic}-{number}"
+        )
+        led = self._leader(call)
+        assert led is not None, "nothing ran since it was found"
+        return led
+
+    def _leader(self, call: Call) -> Partition | None:
+        """Return the partition on its leader, or None if none of these brokers leads it at the moment: the
+        old leader learns of its change before the new one."""
         topic, number = call.path["topic"], natural(call.path["partition"], "the partition")
         held = [
             partition
             for broker in self._brokers
             if (partition := broker.services.replicas.get(topic, number)) is not None
         ]
-        led = [partition for partition in held if partition.is_leader]
         if not held:
             raise BadCall(f"unknown partition {topic}-{number}", NOT_FOUND)
-        if not led:
-            raise BadCall(f"no broker of this process leads {topic}-{number}", CONFLICT)
-        return max(led, key=lambda partition: partition.leader_epoch)
+        led = (partition for partition in held if partition.is_leader)
+        return max(led, key=lambda partition: partition.leader_epoch, default=None)
 
-    def _follower(self, call: Call) -> Broker:
-        led, wanted = self._leading(call), integer(call, "broker", least=0)
+    def _follower(self, call: Call, led: Partition) -> Broker:
+        wanted = integer(call, "broker", least=0)
         followers = {broker.broker_id: broker for broker in self._brokers} if led.in_sync.followers else {}
         if wanted not in led.in_sync.followers or wanted not in followers:
             known = _ids(led.in_sync.followers) or "none: it has one replica"
