@@ -105,10 +105,11 @@ class ArchiveReport:
 
 
 def write_rows(
-    rows: Any, directory: Path, specs: Mapping[str, ColumnSpec] | None = None
+    rows: Any, directory: Path, specs: Mapping[str, ColumnSpec] | None = None, *, wide_numbers: bool = False
 ) -> tuple[list[StagedFile], int]:
     """Write the source's rows to files in `directory`, and return the files, and the number of values that
-    could not be decoded. `specs` describes how to decode the values of each topic.
+    could not be decoded. `specs` describes how to decode the values of each topic, and `wide_numbers` makes
+    their integers long and their floats double.
 
     All executors must be able to access `directory`. Each Spark partition contains a range of one Kafka
     partition in offset order, so no shuffle or sort is needed.
@@ -117,7 +118,7 @@ def write_rows(
     from kafka_compat.pipelines.offset_runs import OffsetRuns, int64_array
 
     send_code_to_executors()
-    add = None if specs is None else by_topic(specs)
+    add = None if specs is None else by_topic(specs, wide_numbers=wide_numbers)
     write = partial(archive_writer.write_range, directory=str(directory.resolve()), add_columns=add)
     files = rows.select(*COLUMNS).mapInArrow(write, archive_writer.FILES_SCHEMA).collect()
     staged = [
@@ -134,11 +135,6 @@ def run_archive(job: ArchiveJob) -> ArchiveReport:
     """Archive all current records, or archive continuously. Raises PipelineError if the job fails."""
     if job.format not in FORMATS:
         raise NotStarted(f"Unknown format {job.format}.", f"The formats are {', '.join(FORMATS)}.")
-    if job.decode is not None and job.format != "parquet":
-        raise NotStarted(
-            f"An archive as {job.format} cannot have decoded values.",
-            "Use --format parquet with --value-format, or leave out --value-format.",
-        )
     store = ArchiveStore(job.directory, job.format)
     decoding = None if job.decode is None else Decoding(job.decode, all_registered=job.pattern is None)
     check_schemas = None if decoding is None else decoding.check
@@ -185,7 +181,13 @@ def _archive(
             if store.is_committed(batch_id):
                 return
             start, end = batch_range(store.checkpoint, batch_id)
-            files, bad = write_rows(rows, store.staging_directory(batch_id), specs_of(decoding, end))
+            # A table's column keeps its type when a schema changes from int to long.
+            files, bad = write_rows(
+                rows,
+                store.staging_directory(batch_id),
+                specs_of(decoding, end),
+                wide_numbers=table is not None,
+            )
             undecoded += bad
             before_rows = _rows(store.state())
             state = store.commit(batch_id, files, start, end, view.topic_ids)

@@ -77,7 +77,8 @@ def archive_columns() -> Any:
 
 def table_files(directory: Path, names: Iterable[str]) -> tuple[list[TableFile], Any]:
     """Read the footers of a batch's files in the table's directory. Return the files, and an Arrow schema
-    with the columns of every archive and of all files.
+    with the columns of every archive and of all files. A struct, such as the decoded values of several
+    topics, has the fields of all files.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -93,6 +94,6 @@ def table_files(directory: Path, names: Iterable[str]) -> tuple[list[TableFile],
         topic, day, *numbers = found.groups()
         files.append(TableFile(name, path.stat().st_size, footer.num_rows, topic, day, *map(int, numbers)))
     try:
-        return files, pa.unify_schemas(schemas)
+        return files, pa.unify_schemas(schemas, promote_options="permissive")
     except pa.ArrowException as error:
         raise JobFailed(f"The files of a batch have different types for a column: {error}.") from error

@@ -72,7 +72,8 @@ class DeltaArchive:
         table.vacuum(int(kept.total_seconds() // 3600), dry_run=False, enforce_retention_duration=False)
 
     def _with_columns(self, schema: Any) -> Any:
-        """Open the table, create it if it does not exist, and add the columns of `schema` that it lacks."""
+        """Open the table, create it if it does not exist, and add the columns of `schema`, and the fields of
+        its structs, that it lacks."""
         import pyarrow as pa
         from deltalake import DeltaTable, Schema
 
@@ -90,8 +91,10 @@ class DeltaArchive:
             try:
                 table.alter.add_columns(more)
             except Exception as error:
+                # The message repeats the reason once for each of its causes.
+                reason = str(error).splitlines()[-1]
                 raise JobFailed(
-                    f"The table {self._directory} cannot take the columns of this batch: {error}.",
+                    f"The table {self._directory} cannot take the columns of this batch: {reason}.",
                     "Columns may be added to a table, but not change their type. Archive to a new directory.",
                 ) from error
             table = DeltaTable(str(self._directory))

@@ -90,7 +90,8 @@ class IcebergArchive:
         table.expireSnapshots().expireOlderThan(int(time.time() * 1000) - keep_ms).commit()
 
     def _with_columns(self, schema: str) -> Any:
-        """Load the table, create it if it does not exist, and add the columns of `schema` that it lacks."""
+        """Load the table, create it if it does not exist, and add the columns of `schema`, and the fields of
+        its structs, that it lacks."""
         wanted = self._iceberg.SchemaParser.fromJson(schema)
         if not self._tables.exists(self._path):
             spec = self._iceberg.PartitionSpec.builderFor(wanted).identity("topic").day("timestamp").build()

@@ -99,6 +99,41 @@ def test_columns_that_a_later_batch_has_are_added_to_the_table(tmp_path: Path) -
         store.commit(4, staged(store, 4, [[changed]]), {"t": {0: 11}}, {"t": {0: 12}}, {"t": "id"})
 
 
+CARRIER = pa.field("carrier", pa.string())
+FLIGHT = pa.struct([CARRIER, pa.field("distance", pa.int32())])
+LATER_FLIGHT = pa.struct([*FLIGHT, pa.field("stops", pa.list_(pa.struct([pa.field("at", pa.int64())])))])
+CITY = pa.struct([pa.field("name", pa.string())])
+CHANGED_FLIGHT = pa.struct([CARRIER, pa.field("distance", pa.string())])
+
+
+def test_decoded_values_of_several_topics_and_schemas_are_one_column(tmp_path: Path) -> None:
+    """A later schema has more fields, also in nested structs. An earlier schema may be used again."""
+    store = ArchiveStore(tmp_path, "delta")
+    store.open(DeltaArchive(tmp_path / TABLE))
+
+    def commit(batch_id: int, *ranges: tuple[str, list[Any], Any]) -> None:
+        rows = [
+            [records(0, [batch_id], [1], topic).append_column("decoded", pa.array(values, kind))]
+            for topic, values, kind in ranges
+        ]
+        ends = {topic: {0: batch_id + 1} for topic, _, _ in ranges}
+        store.commit(batch_id, staged(store, batch_id, rows), {}, ends, dict.fromkeys(ends, "id"))
+
+    commit(0, ("flights", [{"carrier": "AA", "distance": 5}], FLIGHT), ("cities", [{"name": "Oslo"}], CITY))
+    commit(1, ("flights", [{"carrier": "BB", "distance": 6, "stops": [{"at": 1}]}], LATER_FLIGHT))
+    commit(2, ("flights", [None], FLIGHT))
+    rows = delta(tmp_path).sort_by([("offset", "ascending"), ("topic", "ascending")])
+    absent = {"carrier": None, "distance": None, "name": None, "stops": None}
+    assert rows.column("decoded").to_pylist() == [
+        {**absent, "name": "Oslo"},
+        {**absent, "carrier": "AA", "distance": 5},
+        {**absent, "carrier": "BB", "distance": 6, "stops": [{"at": 1}]},
+        None,
+    ]
+    with pytest.raises(JobFailed, match="Cannot merge types integer and string"):
+        commit(3, ("flights", [{"carrier": "CC", "distance": "7"}], CHANGED_FLIGHT))
+
+
 def delta_field(name: str, kind: str) -> Any:
     from deltalake.schema import Field, PrimitiveType
 

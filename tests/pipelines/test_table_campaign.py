@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow.dataset
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
@@ -17,9 +18,11 @@ from kafka_compat.pipelines.archive_store import TABLE
 from kafka_compat.pipelines.archive_table import APPLICATION
 from kafka_compat.pipelines.environment import spark_release
 from kafka_compat.pipelines.iceberg_table import IcebergArchive
+from tests.decoding.schema_registry import SchemaRegistry
 from tests.pipelines.archive_batches import EXPECTED, Killed, archive_two_batches, kill_at, offsets_of
 from tests.pipelines.cluster import Cluster
 from tests.pipelines.comparisons import assert_equals_log, assert_table_equals_log
+from tests.pipelines.decode.values import FLIGHT, FLIGHT_2, avro
 from tests.pipelines.flights import FLIGHTS, PARTITIONS, flights
 from tests.pipelines.job import batch_of, kill_and_finish, run_here
 from tests.support.campaign import enabled
@@ -32,14 +35,17 @@ _READ = """\
 import sys
 from pyspark.sql import SparkSession
 
-format, package, table, to = sys.argv[1:]
-spark = (
+format, package, table, to, *more = sys.argv[1:]
+session = (
     SparkSession.builder.master("local[2]").config("spark.jars.packages", package)
-    .config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    .config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
 )
-rows = spark.read.format(format).load(table)
+if format == "delta":
+    session.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+    session.config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+rows = session.getOrCreate().read.format(format).load(table)
 columns = ["key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType"]
-rows.select(*columns).write.parquet(to)
+rows.select(*columns, *more).write.parquet(to)
 """
 
 
@@ -50,11 +56,12 @@ def read_by_others(format: str, table: Path) -> Any:
     return StaticTable.from_metadata(str(table)).scan().to_arrow()
 
 
-def read_by_spark(format: str, table: Path, to: Path) -> None:
-    """Read the table in a Spark of its own, with the package of the format, and write it as Parquet files."""
+def read_by_spark(format: str, table: Path, to: Path, *columns: str) -> None:
+    """Read the table in a Spark of its own, with the package of the format, and write it as Parquet files.
+    `columns` are read in addition to those of every archive."""
     release = spark_release()
     package = release.iceberg if format == "iceberg" else _PACKAGES[release.version[:3]]
-    command = [sys.executable, "-c", _READ, format, package, str(table), str(to)]
+    command = [sys.executable, "-c", _READ, format, package, str(table), str(to), *columns]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-5000:]
 
@@ -172,3 +179,42 @@ def test_tables_are_written_about_as_fast_as_parquet_files(
         for format in TABLES:
             print(f"{format}: {medians['parquet'] / medians[format]:.2f} of the throughput of Parquet files")
     assert all(medians[format] < 3 * medians["parquet"] for format in TABLES)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("format", TABLES)
+def test_decoded_values_are_columns_of_the_table(
+    format: str, kafka: Cluster, connector_jars: Path, spark: Any, tmp_path: Path
+) -> None:
+    """Two topics with their own schemas, one of which evolves between two runs, and a broken value."""
+    del spark
+    topic, other = kafka.create_topic(), kafka.create_topic()
+    table = tmp_path / "archive" / TABLE
+    leg = {"type": "record", "name": "Leg", "fields": [{"name": "origin", "type": "string"}]}
+    with SchemaRegistry().serve() as registry:
+        registry.add(1, FLIGHT, subject=f"{topic}-value")
+        registry.add(2, leg, subject=f"{other}-value")
+        arguments = ["--bootstrap-server", kafka.address, "--topic", f"{topic},{other}", "--format", format]
+        arguments += ["--jars", str(connector_jars), "--to", str(table.parent)]
+        arguments += ["--value-format", "avro", "--schema-registry", registry.url]
+        fill(kafka, topic, avro(1, FLIGHT, {"carrier": "AA", "distance": 5}), b"broken", None)
+        fill(kafka, other, avro(2, leg, {"origin": "JFK"}))
+        report = run_here("archive", *arguments)
+        assert (report["rows"], report["undecoded"]) == (4, 1)
+        registry.add(3, FLIGHT_2, subject=f"{topic}-value", version=2)
+        fill(kafka, topic, avro(3, FLIGHT_2, {"carrier": "BB", "distance": 6, "origin": "LGA"}))
+        assert run_here("archive", *arguments)["undecoded"] == 0
+    read_by_spark(format, table, tmp_path / "by-spark", "decoded", "schema_id", "decode_error")
+    for rows in (read_by_others(format, table), pyarrow.dataset.dataset(tmp_path / "by-spark").to_table()):
+        found = {row["value"]: (row["decoded"], row["schema_id"]) for row in rows.to_pylist()}
+        assert list(found.values()).count((None, None)) == 2
+        decoded = sorted((value for value in found.values() if value[0]), key=lambda value: value[1])
+        assert decoded == [
+            ({"carrier": "AA", "distance": 5, "origin": None}, 1),
+            ({"carrier": None, "distance": None, "origin": "JFK"}, 2),
+            ({"carrier": "BB", "distance": 6, "origin": "LGA"}, 3),
+        ]
+
+
+def fill(kafka: Cluster, topic: str, *values: bytes | None) -> None:
+    kafka.fill(topic, 1, [(None, value, 1_700_000_000_000, []) for value in values])

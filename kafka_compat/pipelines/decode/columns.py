@@ -173,16 +173,43 @@ def add_columns(batches: Iterator[Any], spec: ColumnSpec, names: tuple[str, str,
         yield decoder.with_columns(batch, names)
 
 
-def by_topic(specs: Mapping[str, ColumnSpec]) -> Callable[[str, Any], Any]:
-    """Return a function that adds the columns to a batch of records of one topic."""
+def by_topic(specs: Mapping[str, ColumnSpec], *, wide_numbers: bool = False) -> Callable[[str, Any], Any]:
+    """Return a function that adds the columns to batches of one topic's records. With `wide_numbers`, decoded
+    integers are long and decoded floats are double.
+    """
     decoders: dict[str, ValueDecoder] = {}
 
     def added(topic: str, batch: Any) -> Any:
         if topic not in decoders:
             decoders[topic] = ValueDecoder(specs[topic])
-        return decoders[topic].with_columns(batch)
+        batch = decoders[topic].with_columns(batch)
+        return _with_wide_numbers(batch) if wide_numbers else batch
 
     return added
+
+
+def _with_wide_numbers(batch: Any) -> Any:
+    if DECODED not in batch.schema.names:
+        return batch
+    place = batch.schema.get_field_index(DECODED)
+    decoded = batch.column(place)
+    return batch.set_column(place, DECODED, decoded.cast(wide(decoded.type)))
+
+
+def wide(kind: Any) -> Any:
+    """Return an Arrow type with long and double in place of the smaller numbers, also in nested types."""
+    import pyarrow as pa
+
+    t = pa.types
+    if t.is_struct(kind):
+        return pa.struct([kind.field(i).with_type(wide(kind.field(i).type)) for i in range(kind.num_fields)])
+    if t.is_map(kind):
+        return pa.map_(wide(kind.key_type), wide(kind.item_type))
+    if t.is_list(kind):
+        return pa.list_(kind.value_field.with_type(wide(kind.value_type)))
+    if t.is_int8(kind) or t.is_int16(kind) or t.is_int32(kind):
+        return pa.int64()
+    return pa.float64() if t.is_float32(kind) else kind
 
 
 def _short(text: str) -> str:

@@ -161,22 +161,6 @@ def test_settings_that_do_not_fit_together_are_reported(
     assert error in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("format", ["iceberg", "delta"])
-def test_an_archive_as_a_table_rejects_decoded_values(tmp_path: Path, capsys: Any, format: str) -> None:
-    line = [
-        "--bootstrap-server",
-        "127.0.0.1:1",
-        "--topic",
-        "t",
-        "--to",
-        str(tmp_path / "x"),
-        "--format",
-        format,
-    ]
-    assert main(["pipeline", "archive", *line, "--value-format", "json", "--value-schema", "a INT"]) == 2
-    assert f"An archive as {format} cannot have decoded values." in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

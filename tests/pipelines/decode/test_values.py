@@ -15,7 +15,7 @@ from google.protobuf import descriptor_pb2
 
 from kafka_compat.decoding.plain import NotSo
 from kafka_compat.pipelines.decode.avro_values import AvroValues
-from kafka_compat.pipelines.decode.columns import ColumnSpec
+from kafka_compat.pipelines.decode.columns import ColumnSpec, by_topic
 from kafka_compat.pipelines.decode.json_values import type_of
 from tests.decoding.schema_registry import NODE, SchemaRegistry, framed
 from tests.pipelines.decode.values import (
@@ -312,6 +312,24 @@ def test_json_values_can_have_types_that_json_lacks() -> None:
     }
     assert found[1][2] == "at is not an ISO 8601 time"
     assert "does not fit" in str(found[2][2])
+
+
+def test_numbers_of_all_sizes_are_long_and_double_in_tables() -> None:
+    kind = pa.struct(
+        [
+            pa.field("stops", pa.list_(pa.struct([pa.field("at", pa.int32())]))),
+            pa.field("by_name", pa.map_(pa.string(), pa.float32())),
+            pa.field("id", pa.string()),
+        ]
+    )
+    value = b'{"stops": [{"at": 1}, {}], "by_name": {"a": 0.5}, "id": "x"}'
+    batch = pa.RecordBatch.from_pydict({"value": [value, b"7"]})
+    found = by_topic({"t": ColumnSpec("json", json_type=kind)}, wide_numbers=True)("t", batch)
+    fields = found.schema.field("decoded").type
+    assert fields.field("stops").type.value_type.field("at").type == pa.int64()
+    assert fields.field("by_name").type.item_type == pa.float64()
+    decoded = {"stops": [{"at": 1}, {"at": None}], "by_name": [("a", 0.5)], "id": "x"}
+    assert found.column("decoded").to_pylist() == [decoded, None]
 
 
 def test_a_json_schema_without_an_object_is_text() -> None:
