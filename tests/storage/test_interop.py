@@ -176,12 +176,15 @@ class Cluster:
             for _ in range(count // 5):
                 producer.produce("t", os.urandom(60).hex().encode(), on_delivery=delivered)
             assert producer.flush(30) == 0
-        transactional = Producer({"bootstrap.servers": self.broker.address, "transactional.id": "interop"})
+        settings = {"bootstrap.servers": self.broker.address, "transactional.id": "interop"}
+        transactional = Producer(settings)
         transactional.init_transactions(30)
         transactional.begin_transaction()
         transactional.produce("t", b"aborted", on_delivery=delivered)
         transactional.flush(30)
         transactional.abort_transaction(30)
+        # EndTxn responds before the markers are written; the next producer is accepted only afterwards.
+        Producer(settings).init_transactions(30)
         return found
 
     def consume(self, count: int, isolation: str) -> dict[int, bytes]:
