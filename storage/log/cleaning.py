@@ -10,12 +10,14 @@ Rules, as in Apache Kafka
    files are removed, and finally the `.swap` suffix. After a crash, the loader undoes or completes the swap.
 """
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kafka_compat.storage.compaction.batch_cleaner import LastOfProducer
 from kafka_compat.storage.compaction.cleaner_job import CleanedGroup, CleaningJob, SegmentSource
 from kafka_compat.storage.config import LONG_MAX
+from kafka_compat.storage.errors import StorageError
 from kafka_compat.storage.log.log import Log
 from kafka_compat.storage.segments import segment_files
 from kafka_compat.storage.segments.segment import Segment
@@ -85,6 +87,10 @@ def new_job(
 ) -> CleaningJob:
     """Create the job that cleans the dirty part of `log`."""
     bases = log.segments.base_offsets
+    for number in range(len(bases)):
+        # Repair the transaction indexes, which the job reads. If that fails, the job fails, too.
+        with contextlib.suppress(OSError, StorageError):
+            log.transaction_index(number)
     end = log.segments.number_of(dirty.upper_bound)
     config = log.config
     return CleaningJob(

@@ -13,6 +13,8 @@ state is read from its snapshot. After an unclean shutdown, these rules apply:
 4. Indexes, producer snapshots and leader epochs of the scanned part are rebuilt and synced, so that a second
    recovery has the same result.
 
+As in Apache Kafka, the indexes of the other segments are rebuilt if a file is damaged or all were removed.
+
 In both cases, other files left by a crash are first removed or completed, as in Apache Kafka:
 1. `.deleted` and `.cleaned` files are removed. If there are `.cleaned` files, the `.swap` files of the same
    interrupted swap are removed as well.
@@ -121,6 +123,7 @@ class LogLoader:
         opening = Opening(self._filesystem, directory, key, config, names, segments)
         if not clean or not opening.ends_whole():
             opening.recover(recovery_point, keep_gaps or config.compact, progress)
+        opening.repair_indexes()
         if not segments or opening.end_offset < log_start_offset:
             if segments:
                 logger.warning(

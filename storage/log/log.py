@@ -36,6 +36,7 @@ from kafka_compat.storage.log.log_segments import LogSegments
 from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.log.retention import deletable
 from kafka_compat.storage.log.timestamp_lookup import Lookup, first_at_or_after, first_with_max
+from kafka_compat.storage.log.transaction_indexes import aborted_transactions, intact
 from kafka_compat.storage.log.truncations import Truncation, Truncations
 from kafka_compat.storage.records.batch import (
     COMPRESSION_MASK,
@@ -53,7 +54,7 @@ from kafka_compat.storage.records.records import read_marker
 from kafka_compat.storage.records.validation import ValidatedBatches, policy_of, validate_batches
 from kafka_compat.storage.segments.file_slice import FileSlice
 from kafka_compat.storage.segments.segment import Segment
-from kafka_compat.storage.segments.txn_index import AbortedTransaction, AbortedTxn
+from kafka_compat.storage.segments.txn_index import AbortedTransaction, AbortedTxn, TransactionIndex
 
 logger = logging.getLogger(__name__)
 
@@ -349,6 +350,11 @@ class Log:
         ):
             active = self.roll(now_ms)
         try:
+            for header in headers:
+                if header.is_control:
+                    # Read the index before the write: a marker in the log must also be in the index.
+                    self.transaction_index(len(self.segments.all) - 1)
+                    break
             active.write(data)
         except OSError as error:
             raise self.disk.refuse(error, f"append to {self.name}") from error
@@ -510,7 +516,24 @@ class Log:
     def aborted_transactions(self, fetch_offset: int, upper_bound: int) -> list[AbortedTransaction]:
         """Return the aborted transactions with records in [fetch_offset, upper_bound)."""
         with self.disk.reading(self.name):
-            return self.segments.aborted_transactions(fetch_offset, upper_bound)
+            segments = self.segments
+            return aborted_transactions(
+                segments.all,
+                segments.number_of(fetch_offset),
+                fetch_offset,
+                upper_bound,
+                self._load_producers,
+            )
+
+    def transaction_index(self, number: int) -> TransactionIndex:
+        """Return the transaction index of a segment, loaded into memory. If its file is damaged, rebuild it.
+
+        Raises OSError, or CorruptRecord if the log is damaged too.
+        """
+        return intact(self.segments.all, number, self._load_producers)
+
+    def _load_producers(self, segments: Sequence[Segment], end_offset: int) -> ProducerState:
+        return self.files.load_producers(segments, end_offset, self.config.producer_id_expiration_ms)
 
     # --- flushes
 
@@ -600,12 +623,11 @@ class Log:
         segment = segments.all[number]
         # Complete all reads before the first change, because a read may fail.
         with self.disk.reading(self.name):
-            # Open the segment's file here, so that later steps need no descriptor.
+            producers = self._load_producers(segments.all[: number + 1], offset)
+            # Open the segment's file and load its indexes here, so that later steps need no descriptor.
             segment.file.size()
             position = segment.position_of(offset)
-            producers = self.files.load_producers(
-                segments.all[: number + 1], offset, self.config.producer_id_expiration_ms
-            )
+            self.transaction_index(number)
         with self.disk.reading(self.name), self.flushing.lock:
             self._go_back(offset)
             removed = segments.remove(number + 1, len(segments.all))

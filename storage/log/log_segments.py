@@ -6,14 +6,10 @@ Segments are added and removed only on the event loop. A flush in another thread
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
 
 from kafka_compat.storage.segments.file_slice import SENDFILE_BYTES_MIN, FileSlice
 from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment import Segment
-
-if TYPE_CHECKING:
-    from kafka_compat.storage.segments.txn_index import AbortedTransaction
 
 
 class LogSegments:
@@ -122,14 +118,3 @@ class LogSegments:
         if position == segment.size_bytes:
             return offset
         return min(offset, next(scan_headers(segment.file, position, segment.size_bytes)).header.base_offset)
-
-    def aborted_transactions(self, fetch_offset: int, upper_bound: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions with records in [fetch_offset, upper_bound)."""
-        aborted: list[AbortedTransaction] = []
-        first = self.number_of(fetch_offset)
-        for segment in self.all[first:]:
-            in_segment, complete = segment.txn_index.collect(fetch_offset, upper_bound)
-            aborted += in_segment
-            if complete:
-                break
-        return aborted

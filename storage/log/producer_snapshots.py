@@ -16,6 +16,7 @@ from kafka_compat.storage.segments.segment_files import SNAPSHOT_SUFFIX, file_na
 
 if TYPE_CHECKING:
     from kafka_compat.storage.filesystem import Filesystem
+    from kafka_compat.storage.segments.txn_index import AbortedTxn
 
 logger = logging.getLogger(__name__)
 
@@ -55,8 +56,13 @@ def load_producers(
     return producers
 
 
-def replay(producers: ProducerState, segments: Sequence[Segment], start_offset: int, end_offset: int) -> None:
-    """Apply the batches in [start_offset, end_offset) to the producer state."""
+def replay(
+    producers: ProducerState, segments: Sequence[Segment], start_offset: int, end_offset: int
+) -> list[AbortedTxn]:
+    """Apply the batches in [start_offset, end_offset) to the producer state, and return the transactions that
+    were aborted there.
+    """
+    aborted: list[AbortedTxn] = []
     first = max(bisect_right([segment.base_offset for segment in segments], start_offset) - 1, 0)
     for segment in segments[first:]:
         if segment.base_offset >= end_offset or start_offset >= end_offset:
@@ -67,4 +73,7 @@ def replay(producers: ProducerState, segments: Sequence[Segment], start_offset: 
                 data = batch.data
                 if header.is_control:
                     data = memoryview(FileSlice(segment.file, batch.position, header.size_bytes).read())
-                producers.apply(header, data)
+                ended = producers.apply(header, data)
+                if ended is not None:
+                    aborted.append(ended)
+    return aborted

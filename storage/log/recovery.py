@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_compat.storage.config import INT_MAX
@@ -15,8 +15,16 @@ from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.log_files import FORKED_AT, LEADER_EPOCH_CHECKPOINT
 from kafka_compat.storage.log.producer_snapshots import load_producers, snapshot_offsets
 from kafka_compat.storage.log.producer_state import ProducerState
+from kafka_compat.storage.log.transaction_indexes import intact, rebuild
 from kafka_compat.storage.segments.scan import scan_batches
-from kafka_compat.storage.segments.segment_files import SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX, file_name
+from kafka_compat.storage.segments.segment_files import (
+    OFFSET_INDEX_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    file_name,
+)
+from kafka_compat.storage.segments.segment_indexes import SMALL_BYTES
 
 if TYPE_CHECKING:
     from kafka_compat.storage.config import LogConfig
@@ -59,6 +67,8 @@ class Opening:
         self._compacts = config.compact
         self._expiration_ms = config.producer_id_expiration_ms
         self._producers_known = False
+        self._trusted = len(segments)
+        """The number of segments, from the first, that recovery does not scan."""
 
     @staticmethod
     def _read_leader_epochs(filesystem: Filesystem, directory: str, names: list[str]) -> LeaderEpochs:
@@ -89,6 +99,7 @@ class Opening:
         # batches are durable, but its indexes may not be.
         first = max(bisect_left([segment.base_offset for segment in segments], recovery_point) - 1, 0)
         total_bytes = sum(segment.size_bytes for segment in segments[first:])
+        self._trusted = first
         base_offset = segments[first].base_offset
         self._remove_snapshots(lambda offset: offset > base_offset)
         self.producers = load_producers(
@@ -120,6 +131,31 @@ class Opening:
             if not self._recover_segment(segment, total_bytes, progress):
                 self._drop_from(number + 1, "it follows a corrupt batch")
                 break
+
+    def repair_indexes(self) -> None:
+        """Rebuild the transaction indexes of segments that were not scanned, if their file is damaged or an
+        operator has removed all indexes.
+        """
+        names = frozenset(self._names)
+        for number, segment in enumerate(self._segments[: self._trusted]):
+            if not segment.size_bytes:
+                continue
+            if file_name(segment.base_offset, OFFSET_INDEX_SUFFIX) in names:
+                if file_name(segment.base_offset, TXN_INDEX_SUFFIX) in names:
+                    intact(self._segments, number, self._load_producers)
+                continue
+            # Forks and saved states omit the offset index of a small active segment.
+            if segment.size_bytes > SMALL_BYTES:
+                segment.rebuild_indexes()
+                self.has_changed = True
+            if rebuild(self._segments, number, self._load_producers):
+                self.has_changed = True
+
+    def _load_producers(self, segments: Sequence[Segment], end_offset: int) -> ProducerState:
+        names = self._filesystem.listdir(self._directory)
+        return load_producers(
+            self._filesystem, self._directory, names, segments, end_offset, self._expiration_ms
+        )
 
     def _forked_at(self) -> int:
         """Return the offset at which producers restart sequences, or -1 if the log is not a fork."""

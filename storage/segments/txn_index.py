@@ -71,23 +71,29 @@ class TransactionIndex:
         self._entries: list[AbortedTxn] | None = None
         self._stored = True
 
-    def _load(self) -> list[AbortedTxn]:
+    @property
+    def is_loaded(self) -> bool:
+        return self._entries is not None
+
+    def load(self) -> list[AbortedTxn]:
+        """Read the file unless it was read before, and return the entries. Raises OSError or CorruptFile."""
         if self._entries is None:
             exists = self._filesystem.exists(self._path)
             self._entries = decode(self._filesystem.read_file(self._path)) if exists else []
         return self._entries
 
     def __len__(self) -> int:
-        """Return the number of entries. All methods that read the file may raise CorruptFile."""
-        return len(self._load())
+        """Return the number of entries. All methods that read the file raise what `load` raises."""
+        return len(self.load())
 
     def append(self, entry: AbortedTxn) -> None:
         """Append an entry. Raises ValueError if its last offset is not above all earlier last offsets.
 
-        If the disk is full or no descriptor is left, the entry is kept in memory, because its marker is
-        already in the log. The caller must call `store` later.
+        Call `load` before the marker is written to the log: reading the file may fail, and an entry whose
+        marker is in the log must not be lost. If the disk is full or no descriptor is left, the entry is kept
+        in memory. The caller must call `store` later.
         """
-        entries = self._load()
+        entries = self.load()
         if entries and entries[-1].last_offset >= entry.last_offset:
             raise ValueError(f"{entry} ends before {entries[-1]}")
         filesystem = self._filesystem
@@ -106,7 +112,7 @@ class TransactionIndex:
     def store(self) -> None:
         """Write the index to its file unless the file is up to date. Raises OSError."""
         if not self._stored:
-            self._filesystem.write_file(self._path, encode(self._load()))
+            self._filesystem.write_file(self._path, encode(self.load()))
             self._stored = True
 
     def collect(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
@@ -114,16 +120,21 @@ class TransactionIndex:
         is complete. If it is not, the indexes of later segments may contain more transactions.
         """
         found: list[AbortedTransaction] = []
-        for entry in self._load():
+        for entry in self.load():
             if entry.last_offset >= fetch_offset and entry.first_offset < upper_bound:
                 found.append(AbortedTransaction(entry.producer_id, entry.first_offset))
             if entry.last_stable_offset >= upper_bound:
                 return found, True
         return found, False
 
+    def replace(self, entries: list[AbortedTxn]) -> None:
+        """Replace all entries, even those of an unreadable file. Call `store` to write the file."""
+        self._entries = entries
+        self._stored = not entries and not self._filesystem.exists(self._path)
+
     def truncate_to(self, offset: int) -> None:
         """Remove transactions that ended at `offset` or later. Call `store` to write the file."""
-        entries = self._load()
+        entries = self.load()
         kept = [entry for entry in entries if entry.last_offset < offset]
         if len(kept) < len(entries):
             self._stored = False
@@ -139,6 +150,6 @@ class TransactionIndex:
 
     def check(self, base_offset: int) -> None:
         """Raise CorruptFile if this cannot be the index of the segment that starts at `base_offset`."""
-        for entry in self._load():
+        for entry in self.load():
             if entry.last_offset < base_offset:
                 raise CorruptFile(f"{entry} ends before its segment at {base_offset}")
