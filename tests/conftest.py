@@ -3,8 +3,8 @@
 broker          a fresh kafka-compat broker for one test
 start_broker    start_broker({"log.segment.bytes": "1048576"}): a broker with these settings
 shared_broker   one kafka-compat broker for the whole run
-genuine         Apache Kafka 3.9.1 with ZooKeeper, one for the whole run
-genuine_41      Apache Kafka 4.1.0 (KRaft), one for the whole run
+genuine         Apache Kafka 3.9.1 with ZooKeeper, one for each module, or for all of tests/conformance
+genuine_41      Apache Kafka 4.1.0 (KRaft), likewise
 campaign        whether tests run with campaign counts (--campaign)
 """
 
@@ -87,6 +87,8 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # First what takes minutes in one worker, so that the other workers do not wait for it at the end.
+    items.sort(key=lambda item: not item.nodeid.startswith(IN_ONE_WORKER))
     for item in items:
         mark = item.get_closest_marker("interpreted")
         if COMPILED and mark is not None:
@@ -159,22 +161,16 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCom
     server.stop()
 
 
-@pytest.fixture(scope="session")
+# Within two minutes, a server that nothing uses needs more CPU time than it took to start.
+@pytest.fixture(scope="module")
 def genuine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
-    """Apache Kafka 3.9.1 with ZooKeeper, the reference for behaviour, started once per test run."""
-    server = GenuineKafka(tmp_path_factory.mktemp("kafka-3.9.1"), IMPATIENT)
-    server.start()
-    yield server
-    server.stop()
+    """Apache Kafka 3.9.1 with ZooKeeper, the reference for behaviour."""
+    with servers.kafka_39(tmp_path_factory.mktemp("kafka-3.9.1")) as running:
+        yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def genuine_41(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
-    """Apache Kafka 4.1.0 (KRaft), the reference for features that ZooKeeper mode lacks, started once per test
-    run.
-    """
-    directory = tmp_path_factory.mktemp("kafka-4.1.0")
-    server = GenuineKafka(directory, IMPATIENT, version="4.1.0", mode="kraft")
-    server.start()
-    yield server
-    server.stop()
+    """Apache Kafka 4.1.0 (KRaft), the reference for features that ZooKeeper mode lacks."""
+    with servers.kafka_41(tmp_path_factory.mktemp("kafka-4.1.0")) as running:
+        yield running

@@ -36,10 +36,8 @@ ACL_KINDS = (
 
 
 @pytest.fixture(scope="module", params=RELEASES)
-def oracle(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, ErrorResponseOracle]]:
-    with ErrorResponseOracle(request.param, tmp_path_factory.mktemp("oracle")) as running:
+def oracle(request: pytest.FixtureRequest) -> Iterator[tuple[str, ErrorResponseOracle]]:
+    with ErrorResponseOracle(request.param) as running:
         yield request.param, running
 
 

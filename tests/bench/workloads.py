@@ -127,7 +127,7 @@ def python_client(client: str, address: str, topic: str, records: int, size_byte
 
 
 def _java(tool: str, *arguments: str) -> str:
-    line = java.command(tool, *arguments, heap="512M")
+    line = java.command(tool, *arguments, heap="512M", jvm_options=())
     done = subprocess.run(line, capture_output=True, text=True, timeout=_LEG_TIMEOUT_S)
     if done.returncode != 0:
         raise RuntimeError(f"{tool} failed:\n{done.stdout[-1000:]}{done.stderr[-2000:]}")

@@ -15,14 +15,14 @@ from tests.support.offsets_topic import make_offsets_topic
 from tests.support.servers import GenuineKafka, KafkaCompatBroker
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def brokers(shared_broker: KafkaCompatBroker, genuine: GenuineKafka) -> Brokers:
     for server in (shared_broker, genuine):
         make_offsets_topic(server.address)
     return Brokers(shared_broker.address, genuine.address)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def lane_pool(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LanePool]:
     given = request.config.getoption("--bootstrap")
     if given is None:

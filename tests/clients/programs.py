@@ -263,8 +263,7 @@ def java_command(program: str, version: str, folders: tuple[str, ...]) -> list[s
     return [
         "java",
         "-Xmx256m",
-        *java.QUICK_START,
-        *java.shared_classes(version),
+        *java.quick_options(version),
         log4j,
         "-cp",
         class_path,
@@ -286,7 +285,7 @@ def _compiled(version: str, folders: tuple[str, ...]) -> Path:
     if not classes.is_dir():
         partial = classes.with_name(f"{classes.name}.{os.getpid()}")
         command = [
-            "javac",
+            *java.QUICK_COMPILER,
             "-nowarn",
             "-Xlint:none",
             "-d",

@@ -23,7 +23,7 @@ CASES = [
 ]
 
 
-SLOW = {("kafka-python", "cooperative_group_life")}
+SLOW = {("kafka-python", "cooperative_group_life"), ("kafka-python", "round_robin_over_two_topics")}
 """Scenarios that take a client about 15 seconds. Other clients run them daily in a few seconds."""
 
 

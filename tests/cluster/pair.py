@@ -20,9 +20,8 @@ from typing import TypeVar
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from tests.support import java
 from tests.support.java_tools import JavaTools, Printed
-from tests.support.process import Process, wait_until
+from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server, ZooKeeper
 
 T = TypeVar("T")
@@ -49,19 +48,6 @@ _NEUTRAL = (
 )
 
 
-class _LightKafka(GenuineKafka):
-    """Apache Kafka in a JVM that starts fast and uses little memory, because nothing is measured here."""
-
-    def _new_process(self) -> Process:
-        line = java.command(
-            "kafka.Kafka",
-            str(self.properties_file),
-            heap="256M",
-            jvm_options=java.QUICK_START,
-        )
-        return Process(line, self.log, r"\[KafkaServer id=\d+\] started")
-
-
 class Side:
     """One of the two clusters. "{folder}" in a setting is replaced by the broker's directory."""
 
@@ -71,13 +57,14 @@ class Side:
         zookeeper: ZooKeeper,
         directory: Path,
         settings: Mapping[str, str],
+        tools: JavaTools,
         genuine: Collection[int] = (),
     ) -> None:
         """`genuine` are the brokers of Apache Kafka in the cluster named "ours"."""
         self.name = name
         self._genuine = genuine
         self.brokers: dict[int, Server] = {}
-        self.tools = JavaTools()
+        self.tools = tools
         self._zookeeper = zookeeper
         self.folder = directory / name
         self._settings = settings
@@ -105,7 +92,8 @@ class Side:
         if self.name == "ours" and broker_id not in self._genuine:
             broker = KafkaCompatBroker(folder, settings)
         else:
-            broker = _LightKafka(folder, settings, zookeeper=self._zookeeper)
+            # Nothing is measured here, in a campaign either.
+            broker = GenuineKafka(folder, settings, zookeeper=self._zookeeper, heap="256M", quick_start=True)
         self.brokers[broker_id] = broker
         self.ports[str(broker.port)] = f"PORT-{broker_id}"
         return broker
@@ -124,7 +112,6 @@ class Side:
     def close(self) -> None:
         self._client.stop()
         self._client.close()
-        self.tools.close()
         for broker in self.brokers.values():
             if broker.running:
                 broker.kill()
@@ -262,8 +249,10 @@ class Pair:
         self.zookeeper = ZooKeeper(directory / "zookeeper")
         self.zookeeper.start()
         given = SETTINGS | dict(settings or {})
-        self.ours = Side("ours", self.zookeeper, directory, given, genuine)
-        self.genuine = Side("genuine", self.zookeeper, directory, given)
+        # One JVM for both sides: it loads the classes once.
+        self._tools = JavaTools()
+        self.ours = Side("ours", self.zookeeper, directory, given, self._tools, genuine)
+        self.genuine = Side("genuine", self.zookeeper, directory, given, self._tools)
         self.sides = (self.ours, self.genuine)
         self._threads = ThreadPoolExecutor(len(self.sides))
 
@@ -295,6 +284,7 @@ class Pair:
     def close(self) -> None:
         for side in self.sides:
             side.close()
+        self._tools.close()
         self._threads.shutdown()
         self.zookeeper.kill()
 

@@ -254,7 +254,7 @@ def test_the_java_client_reads_from_the_follower_in_its_rack(ours: ThreeBrokers,
     line = java.command(
         "kafka-console-consumer",
         *("--bootstrap-server", ours.addresses, *arguments, *rack),
-        jvm_options=[f"-Dlog4j.configuration={logging.as_uri()}", "-XX:TieredStopAtLevel=1"],
+        jvm_options=[*java.quick_options(), f"-Dlog4j.configuration={logging.as_uri()}"],
     )
     done = subprocess.run(line, capture_output=True, text=True, timeout=SETTLE_S)
     assert done.stdout.splitlines().count("acks=-1") == 20, done.stdout + done.stderr

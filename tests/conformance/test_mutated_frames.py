@@ -1,6 +1,6 @@
 """Mutated requests: the broker does not crash or leak memory, and other connections are not affected.
 
-Normal runs send 10,000 frames, and --campaign sends 100,000. The seed is printed, and can be set with
+Normal runs send 6,000 frames, and --campaign sends 100,000. The seed is printed, and can be set with
 KAFKA_COMPAT_SEED.
 """
 
@@ -23,7 +23,7 @@ from tests.conformance.wire import Connection, Plain, encode
 from tests.support import campaign
 from tests.support.servers import KafkaCompatBroker
 
-FRAMES = campaign.rounds(10_000, 100_000)
+FRAMES = campaign.rounds(6_000, 100_000)
 GROWTH_MAX_BYTES = 64 * 1024 * 1024
 WARM_UP_FRAMES = 2_000
 CONNECTIONS = 16

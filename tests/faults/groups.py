@@ -180,7 +180,6 @@ class _JavaMember:
             *(("--consumer.config", str(settings)) if settings is not None else ()),
             *("--bootstrap-server", bootstrap_servers, "--topic", topic, "--group-id", "java"),
             *("--verbose", "--reset-policy", "earliest"),
-            jvm_options=java.QUICK_START,
         )
         self._log = log
         with open(log, "wb") as output:

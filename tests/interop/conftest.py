@@ -17,7 +17,7 @@ from tests.support.process import wait_until
 from tests.support.servers import GenuineKafka, ZooKeeper
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
     """A ZooKeeper for all Apache Kafka brokers of these tests. Each broker uses a different root."""
     server = ZooKeeper(tmp_path_factory.mktemp("zookeeper"))
@@ -26,7 +26,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
     server.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def genuine_folders(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> GenuineFolders:
     """Directories in which Apache Kafka wrote all kinds of data before and after a kill, and then stopped."""
     directory = tmp_path_factory.mktemp("genuine")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
 
 from kafka_compat.security.acls.bindings import OPERATIONS, Binding, Entry, Pattern
 from kafka_compat.security.authorizer import Operation, ResourceType
@@ -15,8 +14,8 @@ from tests.oracle.jvm import OracleJvm
 class AclOracle(OracleJvm):
     """The authorizer of Kafka 3.9.1. Use it as a context manager, which ends the JVM."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__("AclOracle", "3.9.1", folder)
+    def __init__(self) -> None:
+        super().__init__("AclOracle", "3.9.1")
 
     def ask(
         self,

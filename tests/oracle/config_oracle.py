@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.support.kafka_jars import class_path
+from tests.clients.programs import java_command
 
 _SOURCE = Path(__file__).with_name("ConfigOracle.java")
 
@@ -14,9 +14,8 @@ _SOURCE = Path(__file__).with_name("ConfigOracle.java")
 def check(release: str, several: Sequence[Mapping[str, str]]) -> list[str | None]:
     """Return Kafka's error message for each of several configurations, or None where it accepts them."""
     texts = ("\n".join(f"{name}={value}" for name, value in settings.items()) for settings in several)
-    command = ["java", "-Xmx256M", "-XX:+UseSerialGC", "-cp", class_path(release), str(_SOURCE)]
     found = subprocess.run(
-        command,
+        java_command("ConfigOracle", release, (str(_SOURCE),)),
         input="\n\n".join(texts),
         text=True,
         stdout=subprocess.PIPE,

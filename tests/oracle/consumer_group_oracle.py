@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from tests.oracle.jvm import OracleJvm
@@ -15,8 +14,8 @@ class ConsumerGroupOracle(OracleJvm):
     JVM.
     """
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__("ConsumerGroupOracle", NEWEST_VERSION, folder)
+    def __init__(self) -> None:
+        super().__init__("ConsumerGroupOracle", NEWEST_VERSION)
 
     def ask(self, **question: Any) -> Any:
         """Return the answer to a question, which its `kind` names in the Java program."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 
 from tests.oracle.jvm import OracleJvm
 
@@ -13,8 +12,8 @@ _ANSWERED, _REFUSED, _NO_ANSWER = range(3)
 class ErrorResponseOracle(OracleJvm):
     """The request classes of Kafka `release`. Use it as a context manager, which ends the JVM."""
 
-    def __init__(self, release: str, folder: Path) -> None:
-        super().__init__("ErrorResponseOracle", release, folder)
+    def __init__(self, release: str) -> None:
+        super().__init__("ErrorResponseOracle", release)
 
     def ask(self, api_key: int, version: int, code: int, message: str, request: bytes) -> bytes | None:
         """Return the body of the response, or None if Kafka sends none. Raises ValueError if Kafka rejects

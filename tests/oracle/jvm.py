@@ -8,20 +8,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.support.kafka_jars import class_path
+from tests.clients.programs import java_command
 
 
 class OracleJvm:
-    """The program, compiled in `folder` for Kafka `release`. A context manager, which ends the JVM."""
+    """The program, compiled for Kafka `release`. A context manager, which ends the JVM."""
 
-    def __init__(self, program: str, release: str, folder: Path) -> None:
-        classes = folder / f"oracle-{release}"
-        classes.mkdir()
-        jars = class_path(release)
+    def __init__(self, program: str, release: str) -> None:
         source = Path(__file__).with_name(f"{program}.java")
-        subprocess.run(["javac", "-cp", jars, "-d", str(classes), str(source)], check=True)
         self._jvm = subprocess.Popen(
-            ["java", "-Xmx256M", "-XX:+UseSerialGC", "-cp", f"{classes}:{jars}", program],
+            java_command(program, release, (str(source),)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.oracle.jvm import OracleJvm
@@ -20,8 +19,8 @@ class Answer(NamedTuple):
 class MessageOracle(OracleJvm):
     """The message classes of Kafka `release`. Use it as a context manager, which ends the JVM."""
 
-    def __init__(self, release: str, folder: Path) -> None:
-        super().__init__("MessageOracle", release, folder)
+    def __init__(self, release: str) -> None:
+        super().__init__("MessageOracle", release)
 
     def ask(self, java_class: str, version: int, message: bytes, as_json: Any) -> Answer:
         """Convert a message's bytes to JSON and its JSON to bytes. Raises AssertionError if Kafka rejects

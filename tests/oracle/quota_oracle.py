@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-from pathlib import Path
 
 from tests.oracle.jvm import OracleJvm
 
@@ -14,8 +13,8 @@ PRODUCE, REQUEST, MUTATION = b"p", b"r", b"m"
 class QuotaOracle(OracleJvm):
     """A quota manager for one kind of quota at a time."""
 
-    def __init__(self, release: str, folder: Path) -> None:
-        super().__init__("QuotaOracle", release, folder)
+    def __init__(self, release: str) -> None:
+        super().__init__("QuotaOracle", release)
 
     def begin(self, kind: bytes, samples: int, window_s: int) -> None:
         """Start a new manager without quotas."""

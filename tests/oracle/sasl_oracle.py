@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from tests.oracle.jvm import OracleJvm
 
@@ -16,8 +15,8 @@ UNSECURED = f"{PACKAGE}internals.unsecured.OAuthBearerUnsecuredValidatorCallback
 class SaslOracle(OracleJvm):
     """The SASL classes of Kafka `release`. Use it as a context manager, which ends the JVM."""
 
-    def __init__(self, release: str, folder: Path) -> None:
-        super().__init__("SaslOracle", release, folder)
+    def __init__(self, release: str) -> None:
+        super().__init__("SaslOracle", release)
 
     def exchange(
         self, handler: str, settings: Mapping[str, str], options: Mapping[str, str], messages: Sequence[bytes]

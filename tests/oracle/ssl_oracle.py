@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from pathlib import Path
 
 from tests.oracle.jvm import OracleJvm
 
@@ -18,8 +17,8 @@ class Refused(Exception):
 class SslOracle(OracleJvm):
     """The classes of Kafka `release`. Use it as a context manager, which ends the JVM."""
 
-    def __init__(self, release: str, folder: Path) -> None:
-        super().__init__("SslOracle", release, folder)
+    def __init__(self, release: str) -> None:
+        super().__init__("SslOracle", release)
 
     def configured(self, settings: Mapping[str, str]) -> str:
         """Return the contents of the key store and trust store that these settings name. Raises Refused."""

@@ -52,7 +52,8 @@ def test_the_pure_wheel_contains_only_sources_and_supports_any_python(wheel: Pat
     assert wheels.contents(wheel) == wheels.sources() | {"kafka_compat/py.typed"}
 
 
-@pytest.mark.parametrize("extra", ["", "[fast]"] if campaign.enabled() else ["[fast]"])
+@campaign_only
+@pytest.mark.parametrize("extra", ["", "[fast]"])
 def test_the_wheel_can_run_a_broker_and_installs_only_its_own_packages(
     wheel: Path, tmp_path: Path, extra: str
 ) -> None:

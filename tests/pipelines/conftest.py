@@ -24,7 +24,7 @@ from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
 FLIGHTS_TOPIC = "flights"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     directory = tmp_path_factory.mktemp("spark-broker")
     if os.environ.get("KAFKA_COMPAT_SPARK_AGAINST") == "genuine":
@@ -36,7 +36,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     server.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def flights_topic(kafka: Cluster) -> str:
     """A topic with all 336,776 flights in 4 partitions: flight i is at offset i // 4 of partition i % 4."""
     kafka.create_topic(FLIGHTS_TOPIC, PARTITIONS)
@@ -44,7 +44,7 @@ def flights_topic(kafka: Cluster) -> str:
     return FLIGHTS_TOPIC
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def connector_jars() -> Path:
     """A directory with the connector's jars, downloaded as `kafka-compat spark jars` does. In a campaign,
     Iceberg's jar is one of them.
@@ -59,7 +59,7 @@ def _with_iceberg() -> bool:
     return enabled() and spark_release().iceberg != ""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark(connector_jars: Path) -> Iterator[Any]:
     settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.execution.arrow.pyspark.enabled": "true"}
     with pytest.MonkeyPatch.context() as patch:

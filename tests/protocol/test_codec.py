@@ -85,7 +85,7 @@ def messages(cls: type[Message], version: int) -> st.SearchStrategy[Any]:
 
 @given(st.data())
 @settings(
-    max_examples=rounds(everyday=1_500, campaign=20_000),
+    max_examples=rounds(everyday=600, campaign=20_000),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
@@ -101,7 +101,7 @@ def test_compiled_and_interpreted_codecs_agree_and_decode_what_they_encode(data:
 
 
 @given(st.data())
-@settings(max_examples=rounds(everyday=1_500, campaign=20_000), deadline=None)
+@settings(max_examples=rounds(everyday=600, campaign=20_000), deadline=None)
 def test_compiled_and_interpreted_codecs_reject_the_same_bytes(data: st.DataObject) -> None:
     cls, version = data.draw(st.sampled_from(_VERSIONS))
     content = data.draw(st.binary(max_size=60))

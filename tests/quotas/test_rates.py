@@ -37,8 +37,8 @@ a_rate = st.one_of(st.integers(1, 100_000).map(float), st.floats(0.01, 50), st.j
 
 
 @pytest.fixture(scope="module")
-def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuotaOracle]:
-    with QuotaOracle("3.9.1", tmp_path_factory.mktemp("oracle")) as found:
+def oracle() -> Iterator[QuotaOracle]:
+    with QuotaOracle("3.9.1") as found:
         yield found
 
 

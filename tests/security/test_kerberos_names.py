@@ -14,8 +14,8 @@ from tests.support import campaign
 
 
 @pytest.fixture(scope="module")
-def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslOracle]:
-    with SaslOracle("3.9.1", tmp_path_factory.mktemp("sasl")) as oracle:
+def oracle() -> Iterator[SaslOracle]:
+    with SaslOracle("3.9.1") as oracle:
         yield oracle
 
 

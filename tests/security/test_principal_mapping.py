@@ -21,8 +21,8 @@ from tests.support.certificates import authority
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SslOracle]:
-    with SslOracle("3.9.1", tmp_path_factory.mktemp("oracle")) as oracle:
+def kafka() -> Iterator[SslOracle]:
+    with SslOracle("3.9.1") as oracle:
         yield oracle
 
 

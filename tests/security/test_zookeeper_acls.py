@@ -105,7 +105,11 @@ def _migrate(zookeeper: SecureZooKeeper, chroot: str, jaas: Path, to: str) -> No
     line = java.command(
         "kafka.admin.ZkSecurityMigrator",
         *(f"--zookeeper.acl={to}", f"--zookeeper.connect={zookeeper.address}{chroot}"),
-        jvm_options=[f"-Djava.security.auth.login.config={jaas}", "-Dfile.encoding=UTF-8"],
+        jvm_options=[
+            *java.quick_options(),
+            f"-Djava.security.auth.login.config={jaas}",
+            "-Dfile.encoding=UTF-8",
+        ],
     )
     done = subprocess.run(line, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -21,9 +21,9 @@ TOPIC = GROUP = "killed"
 PARTITIONS = 3
 LIMIT = 10
 PROCESSES = 3
-RECORDS = campaign.rounds(3_000, 100_000)
-MEMBER_KILLS = campaign.rounds(6, 200)
-BROKER_KILLS = campaign.rounds(3, 20)
+RECORDS = campaign.rounds(1_500, 100_000)
+MEMBER_KILLS = campaign.rounds(3, 200)
+BROKER_KILLS = campaign.rounds(2, 20)
 SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "3",
     "share.coordinator.state.topic.replication.factor": "1",

@@ -9,7 +9,7 @@ import pytest
 from tests.simulation.cluster import Cluster
 from tests.support import campaign
 
-SEEDS = campaign.rounds(30, 1000)
+SEEDS = campaign.rounds(15, 1000)
 STEPS = 60
 
 

@@ -10,6 +10,6 @@ from tests.storage.record_oracle import RecordOracle
 
 
 @pytest.fixture(scope="session")
-def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordOracle]:
-    with RecordOracle(tmp_path_factory.mktemp("record-oracle")) as running:
+def oracle() -> Iterator[RecordOracle]:
+    with RecordOracle() as running:
         yield running

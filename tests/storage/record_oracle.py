@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 
 from kafka_compat.storage.records.kinds import CompressionType, TimestampType
 from kafka_compat.storage.records.records import Record
-from tests.support.kafka_jars import class_path
+from tests.clients.programs import java_command
 
 _SOURCE = Path(__file__).with_name("RecordOracle.java")
 
@@ -26,11 +26,9 @@ class Verdict(NamedTuple):
 class RecordOracle:
     """The record classes of Kafka `release`. A context manager that stops its JVM on exit."""
 
-    def __init__(self, folder: Path, release: str = "3.9.1") -> None:
-        jars = class_path(release)
-        subprocess.run(["javac", "-cp", jars, "-d", str(folder), str(_SOURCE)], check=True)
+    def __init__(self, release: str = "3.9.1") -> None:
         self._jvm = subprocess.Popen(
-            ["java", "-Xmx256M", "-XX:+UseSerialGC", "-cp", f"{folder}:{jars}", "RecordOracle"],
+            java_command("RecordOracle", release, (str(_SOURCE),)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

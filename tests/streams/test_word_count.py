@@ -64,7 +64,6 @@ def test_word_count_is_correct_with_exactly_once_v2(
         str(tmp_path / "state"),
         version=version,
         extra_class_path=[f"{kafka_jars.streams(version)}/*"],
-        jvm_options=java.QUICK_START,
     )
     choice = random.Random(7)
     expected: Counter[str] = Counter()

@@ -53,6 +53,7 @@ _CLASSES_MOVED_IN_4_4 = {"kafka-configs": "org.apache.kafka.tools.ConfigCommand"
 
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Flags for a JVM that runs only for a short time."""
+QUICK_COMPILER = ("javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
 
 _LOG4J = """\
 log4j.rootLogger=WARN, out
@@ -68,8 +69,8 @@ log4j.logger.org.apache.zookeeper.server.PrepRequestProcessor=INFO
 
 
 class ClassArchive:
-    """Archive of the classes that a broker loads (class data sharing), with which programs of the same Kafka
-    version start in about half of the CPU time. The first broker that ends normally writes it.
+    """Archive of the classes that a server loads (class data sharing), with which programs of the same Kafka
+    version start in about half of the CPU time. The first server that ends normally writes it.
     """
 
     def __init__(self, version: str, mode: str) -> None:
@@ -91,9 +92,13 @@ class ClassArchive:
 
 def shared_classes(version: str) -> list[str]:
     """Return the JVM's options to read an archive, if there is one for these jars."""
-    for archive in sorted(_archives(version).glob("*.jsa")):
-        return _shared(archive)
-    return []
+    found = (_archives(version) / f"{mode}.jsa" for mode in ("kraft", "zookeeper"))
+    return next((_shared(archive) for archive in found if archive.exists()), [])
+
+
+def quick_options(version: str = DEFAULT_VERSION) -> list[str]:
+    """Return the options of a JVM that runs a program of that Kafka version for a short time."""
+    return [*QUICK_START, *shared_classes(version)]
 
 
 def _archives(version: str) -> Path:
@@ -127,9 +132,11 @@ def command(
     version: str = DEFAULT_VERSION,
     heap: str = "256M",
     extra_class_path: Sequence[str | Path] = (),
-    jvm_options: Sequence[str] = (),
+    jvm_options: Sequence[str] | None = None,
 ) -> list[str]:
-    """Return the command line that runs a tool (script name or class) of that Kafka version."""
+    """Return the command line that runs a tool (script name or class) of that Kafka version. Without
+    `jvm_options`, the JVM has the options for a short time.
+    """
     # An archive of classes fits only if the jars come first.
     class_path = ":".join([kafka_jars.class_path(version), *map(str, extra_class_path)])
     return [
@@ -138,7 +145,7 @@ def command(
         f"-Xmx{heap}",
         "-Djava.awt.headless=true",
         f"-Dlog4j.configuration={_log4j_file().as_uri()}",
-        *jvm_options,
+        *(quick_options(version) if jvm_options is None else jvm_options),
         "-cp",
         class_path,
         tool_class(program, version),
@@ -160,14 +167,7 @@ def run(
 
     With `check`, an exit code other than 0 raises AssertionError with the whole output.
     """
-    line = command(
-        program,
-        *arguments,
-        version=version,
-        heap=heap,
-        extra_class_path=extra_class_path,
-        jvm_options=[*QUICK_START, *shared_classes(version)],
-    )
+    line = command(program, *arguments, version=version, heap=heap, extra_class_path=extra_class_path)
     done = subprocess.run(line, input=stdin or "", capture_output=True, text=True, timeout=timeout_s)
     if check and done.returncode != 0:
         shown = f"{program} {' '.join(arguments)}"

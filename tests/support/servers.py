@@ -185,6 +185,12 @@ class ZooKeeper(Server):
     def __init__(self, directory: Path, *, port: int | None = None) -> None:
         super().__init__(directory, port=port)
         self.jvm_options: list[str] = []
+        self._archive = java.ClassArchive(java.DEFAULT_VERSION, "zookeeper-alone")
+
+    def stop(self, timeout_s: float = 20) -> int:
+        code = super().stop(timeout_s)
+        self._archive.keep()
+        return code
 
     def settings(self) -> dict[str, str]:
         """Return the content of zoo.cfg."""
@@ -204,7 +210,7 @@ class ZooKeeper(Server):
     def _new_process(self) -> Process:
         file = self.directory / "zoo.cfg"
         file.write_text(_properties(self.settings()))
-        jvm_options = (*java.QUICK_START, *self.jvm_options)
+        jvm_options = (*java.QUICK_START, *self._archive.options(), *self.jvm_options)
         command = java.command(
             "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file), jvm_options=jvm_options
         )
@@ -237,8 +243,9 @@ class GenuineKafka(Server):
         super().__init__(directory, port=port)
         quick = not campaign.enabled() if quick_start is None else quick_start
         self._jvm_options = (*(java.QUICK_START if quick else _KAFKA_JVM), *jvm_options)
-        # The JVM writes no archive if it has an agent.
-        self._archive = java.ClassArchive(version, mode) if quick and not jvm_options else None
+        # A JVM with an agent neither reads nor writes an archive.
+        has_agent = any(option.startswith("-javaagent") for option in jvm_options)
+        self._archive = java.ClassArchive(version, mode) if quick and not has_agent else None
         self.version = version
         self.mode = mode
         self.heap = heap
@@ -331,6 +338,24 @@ class GenuineKafka(Server):
             jvm_options=(*self._jvm_options, *(self._archive.options() if self._archive else ())),
         )
         return Process(line, self.log, r"\[KafkaServer id=\d+\] started|Kafka Server started")
+
+
+@contextlib.contextmanager
+def kafka_39(directory: Path) -> Iterator[GenuineKafka]:
+    """Run Apache Kafka 3.9.1 with ZooKeeper, with the settings IMPATIENT."""
+    server = GenuineKafka(directory, IMPATIENT)
+    server.start()
+    yield server
+    server.stop()
+
+
+@contextlib.contextmanager
+def kafka_41(directory: Path) -> Iterator[GenuineKafka]:
+    """Run Apache Kafka 4.1.0 (KRaft), with the settings IMPATIENT."""
+    server = GenuineKafka(directory, IMPATIENT, version="4.1.0", mode="kraft")
+    server.start()
+    yield server
+    server.stop()
 
 
 def metadata(port: int) -> MetadataResponse | None:

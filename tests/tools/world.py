@@ -154,14 +154,14 @@ class Content:
 class Side:
     """One broker and its tools."""
 
-    def __init__(self, name: str, server: Server, folder: Path) -> None:
+    def __init__(self, name: str, server: Server, folder: Path, tools: JavaTools) -> None:
         self.name = name
         self.server = server
+        self.tools = tools
         self.address = server.address
         self.folder = folder
         self.files = folder / "files"
         """The directory of files for the tools."""
-        self.tools = JavaTools()
         self.log_dirs = [Path(item) for item in _log_dirs(server).split(",")]
         self._content = Content(self.address)
         self.files.mkdir()
@@ -192,7 +192,6 @@ class Side:
 
     def close(self) -> None:
         self._content.close()
-        self.tools.close()
         self.server.stop()
 
 
@@ -215,7 +214,9 @@ class Pair:
         for server in servers.values():
             server.wait_ready(120)
         disable_consumer_groups(servers["ours"].address)
-        self.sides = [Side(name, server, directory / name) for name, server in servers.items()]
+        # One JVM for both sides: it loads the classes once.
+        self._tools = JavaTools()
+        self.sides = [Side(name, server, directory / name, self._tools) for name, server in servers.items()]
         with ThreadPoolExecutor(2) as both:
             for outcome in [both.submit(side.prepare) for side in self.sides]:
                 outcome.result()
@@ -251,6 +252,7 @@ class Pair:
     def close(self) -> None:
         for side in self.sides:
             side.close()
+        self._tools.close()
 
 
 def _lines(side: Side, tool: str, arguments: list[str]) -> list[str]:

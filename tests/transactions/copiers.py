@@ -107,5 +107,4 @@ def _java_line(version: str, address: str, total: int) -> list[str]:
         *[part for pair in arguments.items() for part in pair],
         "--enable-random-aborts",
         version=version,
-        jvm_options=java.QUICK_START,
     )

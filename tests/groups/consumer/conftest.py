@@ -10,6 +10,6 @@ from tests.oracle.consumer_group_oracle import ConsumerGroupOracle
 
 
 @pytest.fixture(scope="package")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsumerGroupOracle]:
-    with ConsumerGroupOracle(tmp_path_factory.mktemp("oracle")) as running:
+def kafka() -> Iterator[ConsumerGroupOracle]:
+    with ConsumerGroupOracle() as running:
         yield running

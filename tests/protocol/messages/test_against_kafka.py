@@ -13,16 +13,14 @@ from tests.protocol.definitions import RELEASES, Definition, definitions
 from tests.protocol.kafka_json import as_kafka_holds_it, blank_records, to_json
 from tests.protocol.known_messages import message_classes
 from tests.protocol.random_messages import RandomMessages
-from tests.support.campaign import rounds
+from tests.support.campaign import enabled, rounds
 
 OURS = {cls.__name__: cls for cls in message_classes()}
 
 
 @pytest.fixture(scope="module", params=RELEASES)
-def oracle(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, MessageOracle]]:
-    with MessageOracle(request.param, tmp_path_factory.mktemp("oracle")) as running:
+def oracle(request: pytest.FixtureRequest) -> Iterator[tuple[str, MessageOracle]]:
+    with MessageOracle(request.param) as running:
         yield request.param, running
 
 
@@ -35,14 +33,27 @@ def test_encoded_bytes_match_kafkas(oracle: tuple[str, MessageOracle]) -> None:
         for definition in definitions(release).values()
         if definition.name in OURS
         for version in definition.versions.numbers()
+        if enabled() or release == RELEASES[-1] or not _is_the_same_in_the_newest(definition, version)
     ]
-    messages = rounds(everyday=2_600, campaign=100_000 if release == RELEASES[-1] else 52_000)
+    is_newest = release == RELEASES[-1]
+    messages = rounds(4 * len(pairs), 100_000 if is_newest else 52_000)
     differences: list[str] = []
     for number in range(messages):
         definition, cls, version = pairs[number % len(pairs)]
         differences += exchange(kafka, definition, cls, version, seed=f"{release}/{number}")
     print(f"Kafka {release}: {messages} messages of {len(pairs)} versions, {len(differences)} differences")
     assert differences[:10] == []
+
+
+def _is_the_same_in_the_newest(definition: Definition, version: int) -> bool:
+    """Return whether a version of a message is defined in the same way in the newest release. Normal runs
+    compare it only with the classes of that release.
+    """
+    newest = definitions(RELEASES[-1]).get(definition.name)
+    if newest is None or version not in newest.versions:
+        return False
+    is_flexible = [version in each.flexible for each in (newest, definition)]
+    return is_flexible[0] == is_flexible[1] and newest.fields_at(version) == definition.fields_at(version)
 
 
 def exchange(

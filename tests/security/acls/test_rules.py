@@ -158,8 +158,8 @@ def test_decisions_match_an_evaluation_of_every_acl() -> None:
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AclOracle]:
-    with AclOracle(tmp_path_factory.mktemp("acl-oracle")) as running:
+def kafka() -> Iterator[AclOracle]:
+    with AclOracle() as running:
         yield running
 
 

@@ -29,7 +29,7 @@ PROJECT = Path(__file__).parents[3]
 CALM = Faults.none()
 SEEDS = campaign.rounds(250, 10_000)
 """Normal runs stop at the first failing seed."""
-REPLAYED = campaign.rounds(4, 200)
+REPLAYED = campaign.rounds(2, 200)
 
 
 @pytest.mark.timeout(campaign.rounds(300, 7_200))
@@ -49,7 +49,7 @@ def test_seeds_find_a_planted_bug_and_reproduce_it() -> None:
 
 @pytest.mark.timeout(campaign.rounds(300, 7_200))
 def test_a_correct_program_passes_with_every_seed() -> None:
-    found = search(payments.careful, range(campaign.rounds(25, 10_000)), faults=payments.FAULTS)
+    found = search(payments.careful, range(campaign.rounds(10, 10_000)), faults=payments.FAULTS)
     assert [failure.error for failure in found.failures] == []
 
 
