@@ -29,37 +29,8 @@ _EXAMINED_AT_ONCE = 1000
 
 _before: list[Any] = []
 """Objects that mention such names from the start, such as the report of an earlier failed test."""
-_before_test: list[Any] = []
-"""The same, from the start of a test."""
 _old_caches: list[Any] = []
 """Caches of functions, which are older than the objects that are examined."""
-
-
-@contextmanager
-def older_objects_apart() -> Iterator[None]:
-    """Freeze the objects that exist now, while several tests use `without_collector`. There are about a
-    million, since pytest keeps all tests, so examine them only once: `examine_older_objects`.
-    """
-    gc.collect()
-    gc.unfreeze()
-    _old_caches[:] = _caches()
-    _before[:] = _holders()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-        _before.clear()
-        _old_caches.clear()
-        gc.collect()
-
-
-def examine_older_objects() -> None:
-    """Raise AssertionError that shows the references if an object such as a registry of a module mentions a
-    name of the tests so far.
-    """
-    gc.unfreeze()
-    _raise_if_any(_holders())
 
 
 @contextmanager
@@ -67,13 +38,16 @@ def without_collector() -> Iterator[None]:
     """Disable the garbage collector, and logging, because pytest keeps log records, which contain names.
 
     Start the broker within this context, and then call `started`. The functions below examine only the
-    objects that were created in this context.
+    objects that were created in this context. Older objects, such as the registries of modules, are examined
+    once, at the end: raises AssertionError that shows the references.
     """
     threshold = gc.get_threshold()
     logging.disable()
     gc.collect()
     gc.disable()
-    _before_test[:] = _holders()
+    gc.unfreeze()
+    _before[:] = _holders()
+    _old_caches[:] = _caches()
     gc.freeze()
     try:
         with pytest.MonkeyPatch.context() as patch:
@@ -81,18 +55,24 @@ def without_collector() -> Iterator[None]:
             patch.setattr(gc, "freeze", lambda: None)
             patch.setattr(gc, "unfreeze", lambda: None)
             yield
+        gc.unfreeze()
+        if holders := _holders():
+            raise AssertionError(f"{len(holders)} objects are left:\n" + "\n".join(_shown(holders)))
     finally:
-        _before_test.clear()
+        gc.unfreeze()
+        _before.clear()
+        _old_caches.clear()
         logging.disable(logging.NOTSET)
         gc.set_threshold(*threshold)
         gc.enable()
+        gc.collect()
 
 
 def started() -> None:
     """Ignore the objects that mention names of a test so far. Call this after the broker has started, since
     its settings name a super user.
     """
-    _before_test.extend(_holders())
+    _before.extend(_holders())
 
 
 async def nothing_left() -> None:
@@ -101,7 +81,7 @@ async def nothing_left() -> None:
     deadline_s = loop.time() + PATIENCE_S
     while holders := _holders():
         if loop.time() > deadline_s:
-            _raise_if_any(holders)
+            raise AssertionError(f"{len(holders)} objects are left:\n" + "\n".join(_shown(holders)))
         del holders
         await asyncio.sleep(0.2)  # polling interval: objects are freed without an event
 
@@ -139,17 +119,12 @@ def _mentioned(referents: list[Any]) -> list[str | bytes]:
     ]
 
 
-def _raise_if_any(holders: list[Any]) -> None:
-    if holders:
-        raise AssertionError(f"{len(holders)} objects are left:\n" + "\n".join(_shown(holders)))
-
-
 def _holders() -> list[Any]:
     """Return the objects that refer to a name with MARK."""
     # Caches hold a bounded number of results.
     for cache in (*_old_caches, *_caches()):
         cache.cache_clear()
-    known = {id(each) for each in (*_before, *_before_test)}
+    known = {id(each) for each in _before}
     return [
         each for each in _mentioning(gc.get_objects()) if id(each) not in known and not _is_of_tests(each)
     ]

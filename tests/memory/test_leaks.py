@@ -24,8 +24,6 @@ from tests.memory.share_actions import SHARE_ACTS
 from tests.security.authority import Authority
 from tests.support import campaign
 
-pytestmark = pytest.mark.usefixtures("older_objects")
-
 SETTINGS = {
     **SHORT_EXPIRIES,
     **EXPIRIES_OF_A_TEST,

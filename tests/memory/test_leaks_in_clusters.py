@@ -17,8 +17,6 @@ from tests.memory.leftover_objects import MARK, counts, grown, nothing_left, wit
 
 BROKERS = 3
 
-pytestmark = pytest.mark.usefixtures("older_objects")
-
 
 @pytest.fixture
 async def address(tmp_path: Path) -> AsyncIterator[str]:
