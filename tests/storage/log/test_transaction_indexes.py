@@ -13,7 +13,8 @@ from kafka_compat.storage.config import LogConfig
 from kafka_compat.storage.errors import OutOfResources
 from kafka_compat.storage.filesystem import RealFilesystem
 from kafka_compat.storage.log.log import Log
-from kafka_compat.storage.records.records import ControlRecordType, EndTransactionMarker, build_marker
+from kafka_compat.storage.records.kinds import ControlRecordType
+from kafka_compat.storage.records.records import EndTransactionMarker, build_marker
 from tests.storage.log_support import START_MS, Harness, append, batch, offsets
 
 SEGMENT_BYTES = 1_000
