@@ -38,6 +38,8 @@ AT_ONCE: Final = 500
 _SORTED_AT_ONCE: Final = 5_000
 """Number of items to sort in one step."""
 TURN_S: Final = 0.004
+TURNS_TO_COLLECT: Final = 5
+"""Number of turns after which `LongWork.collect` is called: about 20 ms of work."""
 QUICK_S: Final = 0.0005
 """Time in s that `LongWork.run` continues immediately if other work has used the turn of this pass."""
 
@@ -99,6 +101,12 @@ class LongWork:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._taken = False
         """Whether other work has already used the turn of this pass of the loop."""
+        self.collect: Callable[[], object] | None = None
+        """Called between turns, so that garbage collections stay short. Long-running work may replace very
+        many objects.
+        """
+        self._turns = 0
+        """Number of turns since the last call of `collect`."""
         self._thread_free = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -196,6 +204,11 @@ class LongWork:
 
     def _pass_on(self) -> None:
         """Give the next turn to the work that has waited longest, if any work is waiting."""
+        self._turns += 1
+        if self._turns >= TURNS_TO_COLLECT:
+            self._turns = 0
+            if self.collect is not None:
+                self.collect()
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():

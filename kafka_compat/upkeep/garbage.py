@@ -10,6 +10,10 @@ Rules
 3. If more than SURVIVORS_MAX objects survive a full collection, for example because partitions were added,
    they are frozen as well, so that the next run is short again.
 4. A full collection also runs every minute, when the loop is idle.
+5. The automatic collector counts created objects minus freed ones. It never runs if new objects replace as
+   many old ones, for example stored states; then the next collection would examine all of them at once.
+   Therefore, a full collection also runs if there are more than YOUNG_MAX objects in the youngest generation,
+   which is checked each second, and regularly during long-running work.
 """
 
 import gc
@@ -21,6 +25,7 @@ generation and, for each older generation, one less than the number of collectio
 generation that triggers a collection. A full collection examines about 30,000 new objects.
 """
 SURVIVORS_MAX: Final = 10_000
+YOUNG_MAX: Final = 2 * THRESHOLDS[0]
 INTERVAL_MS: Final = 60_000
 PATIENCE_MS: Final = 30_000
 """Maximum time in ms to wait until the event loop is idle."""
@@ -52,6 +57,14 @@ class GarbageCollection:
         if now_ms >= self._due_ms and (is_idle or now_ms >= self._due_ms + PATIENCE_MS):
             self._due_ms = now_ms + INTERVAL_MS
             gc.collect()
+        else:
+            collect_young()
+
+
+def collect_young() -> None:
+    """Run a full collection if the automatic collector has not run for too long (rule 5)."""
+    if gc.isenabled() and len(gc.get_objects(0)) > YOUNG_MAX:
+        gc.collect()
 
 
 def _freeze_survivors(phase: str, info: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from kafka_compat.long_work import LongWork, Steps, batched
 from kafka_compat.metadata.topic_names import INTERNAL_TOPICS
 from kafka_compat.storage.errors import StorageError
 from kafka_compat.tasks import Tasks
-from kafka_compat.upkeep.garbage import GarbageCollection
+from kafka_compat.upkeep.garbage import GarbageCollection, collect_young
 
 if TYPE_CHECKING:
     from kafka_compat.config import BrokerConfig
@@ -110,11 +110,13 @@ class Maintenance:
     def start(self, tasks: Tasks) -> None:
         """Start the schedule in a background task."""
         self._garbage.start()
+        self._long_work.collect = collect_young
         tasks.spawn("maintenance", self._run, restarts=True)
 
     def stop(self) -> None:
         """Stop the work outside the background task: garbage collection and the log cleaner."""
         self._garbage.stop()
+        self._long_work.collect = None
         if self.cleaner is not None:
             self.cleaner.stop()
 
@@ -210,9 +212,13 @@ class Maintenance:
             return self._replicas
         return self._replicas.of_topics({*self._overrides.topics_with("cleanup.policy"), *INTERNAL_TOPICS})
 
-    def _clean(self, now_ms: int) -> None:
-        if self.cleaner is not None or any(item.log.config.compact for item in self._compacted()):
-            self._the_cleaner().look(now_ms)
+    def _clean(self, now_ms: int) -> Steps[None]:
+        if self.cleaner is None:
+            if not any(item.log.config.compact for item in self._compacted()):
+                return
+            # Importing the cleaner would block the event loop for about 20 ms.
+            yield _import_log_cleaner
+        self._the_cleaner().look(now_ms)
 
     def _the_cleaner(self) -> LogCleaner:
         if self.cleaner is None:
@@ -248,3 +254,7 @@ class Maintenance:
 
     def _collect_garbage(self, now_ms: int) -> None:
         self._garbage.look(self._clock.monotonic_ms(), is_idle=self._is_idle)
+
+
+def _import_log_cleaner() -> None:
+    from kafka_compat.upkeep import log_cleaner  # noqa: F401

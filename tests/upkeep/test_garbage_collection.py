@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import itertools
 import weakref
 from collections.abc import Iterator
 
 import pytest
 
-from kafka_compat.upkeep.garbage import INTERVAL_MS, PATIENCE_MS, GarbageCollection
+from kafka_compat.long_work import TURNS_TO_COLLECT, LongWork, Steps
+from kafka_compat.upkeep.garbage import INTERVAL_MS, PATIENCE_MS, GarbageCollection, collect_young
 from tests.support.collecting import as_in_a_broker
 
 EXAMINED_MAX = 60_000
@@ -85,3 +88,50 @@ def test_garbage_collections_stay_short_however_many_objects_are_created(loaded:
             gc.callbacks.remove(examined)
         assert 0 < examined.most < EXAMINED_MAX
         assert gc.get_freeze_count() > 1_000_000 + len(before_start)
+
+
+def replaced(kept: list[list[int]]) -> None:
+    """Replace each object by a new one, as when states are stored. The automatic collector does not notice,
+    because as many objects are freed as are created.
+    """
+    for position, old in enumerate(kept):
+        kept[position] = [*old]
+
+
+def test_garbage_collections_stay_short_if_new_objects_replace_old_ones() -> None:
+    kept = [[[number] for number in range(20_000)] for _ in range(10)]
+    with as_in_a_broker():
+        garbage = GarbageCollection(0)
+        examined = Examined()
+        gc.callbacks.append(examined)
+        try:
+            for second, some in enumerate(kept):
+                replaced(some)
+                garbage.look(second * 1000, is_idle=True)
+            gc.collect()
+        finally:
+            gc.callbacks.remove(examined)
+    assert 20_000 < examined.most < EXAMINED_MAX
+
+
+async def test_long_work_that_replaces_many_objects_is_interrupted_by_short_collections() -> None:
+    kept = [[[number] for number in range(1_000)] for _ in range(300)]
+    turns_s = itertools.count()
+
+    def steps() -> Steps[None]:
+        for some in kept:
+            replaced(some)
+            yield None
+
+    # By this clock, each step is one turn.
+    long_work = LongWork(asyncio.get_running_loop(), lambda: float(next(turns_s)))
+    long_work.collect = collect_young
+    with as_in_a_broker():
+        examined = Examined()
+        gc.callbacks.append(examined)
+        try:
+            await long_work.finish(steps())
+            gc.collect()
+        finally:
+            gc.callbacks.remove(examined)
+    assert TURNS_TO_COLLECT * 1_000 < examined.most < EXAMINED_MAX
