@@ -36,7 +36,10 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
         raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
     manager.sessions.advance(key, epoch)
     batches: AcknowledgedBatches = {}
-    for topic in request.topics:
+    request.topics.reverse()
+    while request.topics:
+        # Freeing very many topics at once would take long.
+        topic = request.topics.pop()
         for partition in topic.partitions:
             batches[TopicIdPartition(topic.topic_id, partition.partition_index)] = (
                 partition.acknowledgement_batches
@@ -69,12 +72,12 @@ def _response(ctx: RequestContext, outcomes: Outcomes, lock_ms: int) -> Steps[Sh
         if leader is not None:
             data.current_leader = leader
         found.append((key, data))
-    topics = yield from grouped(found)
+    responses = []
+    for topic_id, partitions in (yield from grouped(found)).items():
+        responses.append(ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=partitions))
+        yield None
     return ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=lock_ms,
-        responses=[
-            ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=partitions)
-            for topic_id, partitions in topics.items()
-        ],
+        responses=responses,
         node_endpoints=leaders.endpoints,
     )

@@ -26,7 +26,7 @@ from kafka_compat.handlers.share_requests import (
     grouped,
 )
 from kafka_compat.handlers.share_response_order import in_kafka_order, in_order_of_additions
-from kafka_compat.long_work import Steps, batched
+from kafka_compat.long_work import AT_ONCE, Steps, batched
 from kafka_compat.protocol.messages.share_fetch import (
     AcknowledgementBatch,
     AcquiredRecords,
@@ -74,10 +74,12 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> Steps[ShareF
     batches: AcknowledgedBatches = {}
     acknowledged: AcknowledgedBatches = {}
     acknowledgements = 0
-    for topic in request.topics:
+    request.topics.reverse()
+    while request.topics:
+        # Freeing very many topics or partitions at once would take long.
+        topic = request.topics.pop()
         topic.partitions.reverse()
         while topic.partitions:
-            # Freeing very many partitions at once would take long.
             wanted = topic.partitions.pop()
             partition = TopicIdPartition(topic.topic_id, wanted.partition_index)
             partitions.append(partition)
@@ -103,9 +105,12 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> Steps[ShareF
             session.add(some, is_new=epoch != INITIAL_EPOCH)
             yield None
     if epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
-        for forgotten in request.forgotten_topics_data:
-            for numbers in batched(forgotten.partitions):
-                session.forget(forgotten.topic_id, numbers)
+        while request.forgotten_topics_data:
+            forgotten = request.forgotten_topics_data.pop()
+            numbers = forgotten.partitions
+            while numbers:
+                session.forget(forgotten.topic_id, numbers[-AT_ONCE:])
+                del numbers[-AT_ONCE:]
                 yield None
     for some in batched(partitions):
         for partition in some:
@@ -148,7 +153,7 @@ def _session(
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     connection = ctx.caller.session
     sessions_max = share_group_limits(ctx.services.config).share_sessions_max
-    session = manager.sessions.open(key, connection, sessions_max)
+    session = manager.open_session(key, connection, sessions_max)
     connection.when_left("share sessions", partial(manager.connection_closed, connection, key.group_id))
     return session
 
@@ -276,8 +281,12 @@ class _Exchange:
             result = ordered.pop(key)
             if is_first or self._session.must_send(key, result.code, result.records is not None):
                 found[key] = _data(key, result, leaders)
-        others = {key: outcome for key, outcome in self._outcomes.items() if key not in found}
-        for key in in_order_of_additions(others):
+        others: list[TopicIdPartition] = []
+        for some in batched(self._outcomes):
+            others += (key for key in some if key not in found)
+            yield None
+        for key in (yield from in_order_of_additions(others)):
+            yield None
             found[key] = PartitionData(partition_index=key.partition, records=NO_RECORDS)
         for key, (code, message) in self._outcomes.items():
             yield None

@@ -6,7 +6,7 @@ partition numbers, and not on the request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka_compat.groups.consumer.java_order import string_hash, uuid_hash
@@ -37,11 +37,14 @@ def in_kafka_order(
     if len(items) > _ORDERED_MAX:
         return items
     hashes = yield from _hashes(items, name_of)
-    ordered = _mutable_order(items, hashes.__getitem__)
-    yield None
+    ordered = yield from _mutable_order(items, hashes.__getitem__)
     if len(ordered) > _SMALL_MAP:
-        ordered = yield from _immutable_order([(_improved(hashes[key]), key) for key in ordered], 0)
-    return {key: items[key] for key in ordered}
+        improved: list[tuple[int, TopicIdPartition]] = []
+        for some in batched(ordered):
+            improved += ((_improved(hashes[key]), key) for key in some)
+            yield None
+        ordered = yield from _immutable_order(improved, 0)
+    return (yield from _in_order(items, ordered))
 
 
 def in_order_of_acknowledgement(
@@ -53,23 +56,37 @@ def in_order_of_acknowledgement(
     if len(items) > _ORDERED_MAX:
         return items
     hashes = yield from _hashes(items, name_of)
-    return {key: items[key] for key in _mutable_order(items, hashes.__getitem__)}
+    ordered = yield from _mutable_order(items, hashes.__getitem__)
+    return (yield from _in_order(items, ordered))
 
 
-def in_order_of_additions(items: Mapping[TopicIdPartition, Value]) -> dict[TopicIdPartition, Value]:
+def in_order_of_additions(keys: Sequence[TopicIdPartition]) -> Steps[Sequence[TopicIdPartition]]:
     """Return the order of partitions that have been acknowledged, but were not fetched: by topic ID, and then
     by number. More than 10,000 partitions keep their order.
     """
-    if len(items) > _ORDERED_MAX:
-        return dict(items)
+    if len(keys) > _ORDERED_MAX:
+        return keys
     topics: dict[UUID, list[int]] = {}
-    for topic_id, number in items:
-        topics.setdefault(topic_id, []).append(number)
+    for some in batched(keys):
+        for topic_id, number in some:
+            topics.setdefault(topic_id, []).append(number)
+        yield None
+    ordered: list[TopicIdPartition] = []
+    for topic_id in (yield from _mutable_order(topics, uuid_hash)):
+        numbers = yield from _mutable_order(topics[topic_id], lambda number: number)
+        for some_numbers in batched(numbers):
+            ordered += (TopicIdPartition(topic_id, number) for number in some_numbers)
+            yield None
+    return ordered
+
+
+def _in_order(
+    items: dict[TopicIdPartition, Value], keys: Sequence[TopicIdPartition]
+) -> Steps[dict[TopicIdPartition, Value]]:
     ordered: dict[TopicIdPartition, Value] = {}
-    for topic_id in _mutable_order(topics, uuid_hash):
-        for number in _mutable_order(topics[topic_id], lambda number: number):
-            key = TopicIdPartition(topic_id, number)
-            ordered[key] = items[key]
+    for some in batched(keys):
+        ordered.update((key, items[key]) for key in some)
+        yield None
     return ordered
 
 
@@ -89,16 +106,20 @@ def _hash(key: TopicIdPartition, name: str | None) -> int:
     return (31 * (31 + uuid_hash(key.topic_id)) + of_partition) & _32_BITS
 
 
-def _mutable_order(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> list[Key]:
+def _mutable_order(keys: Iterable[Key], hash_of: Callable[[Key], int]) -> Steps[list[Key]]:
     """Return different keys in the order of Scala's mutable HashMap: by slot, and then by hash code."""
-    spread = []
-    for key in keys:
-        code = hash_of(key) & _32_BITS
-        spread.append((code ^ code >> 16, key))
+    spread: list[tuple[int, Key]] = []
+    for some in batched(keys):
+        for key in some:
+            code = hash_of(key) & _32_BITS
+            spread.append((code ^ code >> 16, key))
+        yield None
     capacity = _CAPACITY
     while len(spread) >= capacity * 3 // 4:
         capacity *= 2
+    # A sort of _ORDERED_MAX keys takes a few ms.
     spread.sort(key=lambda each: (each[0] & capacity - 1, _signed(each[0])))
+    yield None
     return [key for _, key in spread]
 
 

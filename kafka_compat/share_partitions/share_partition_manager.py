@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from kafka_compat.config.auto_offset_reset import EARLIEST, LATEST
 from kafka_compat.error_mapping import code_of
 from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import AT_ONCE
 from kafka_compat.metadata.features import SHARE_VERSION
 from kafka_compat.share_coordinator.persister import SharePartitionKey
 from kafka_compat.share_partitions.changes import Acknowledgement, Limits
@@ -211,6 +212,13 @@ class SharePartitionManager:
                     acknowledged.update(types)
         done(code)
 
+    def open_session(self, key: SessionKey, connection: object, sessions_max: int) -> ShareSession:
+        """Open a session, as `ShareSessions.open` does. Records acquired in a replaced session stay acquired."""
+        replaced = self.sessions.end(key)
+        if replaced is not None:
+            self.in_turn(partial(_freeing, replaced))
+        return self.sessions.open(key, connection, sessions_max)
+
     def connection_closed(self, connection: object, group_id: str) -> None:
         """End the sessions of a closed connection. `group_id` is the group of the session opened last."""
         keys = self.sessions.of_connection(connection)
@@ -274,6 +282,15 @@ class SharePartitionManager:
                 yield None
         finally:
             self._is_working = False
+
+
+def _freeing(session: ShareSession) -> Steps[None]:
+    """Free a session. Freeing very many partitions at once would take long."""
+    partitions = list(session.partitions)
+    del session
+    while partitions:
+        del partitions[-AT_ONCE:]
+        yield None
 
 
 def _remove(

@@ -38,9 +38,9 @@ def test_partitions_have_the_order_of_scalas_maps(expected: str) -> None:
 
 
 def test_partitions_that_were_only_acknowledged_are_grouped_by_topic() -> None:
-    partitions = {TopicIdPartition(IDS[each % 2], 9 - each): each for each in range(4)}
+    partitions = [TopicIdPartition(IDS[each % 2], 9 - each) for each in range(4)]
 
-    ordered = list(in_order_of_additions(partitions))
+    ordered = list(result_of(in_order_of_additions(partitions)))
 
     assert [key.partition for key in ordered if key.topic_id == IDS[0]] == [7, 9]
     assert [key.partition for key in ordered if key.topic_id == IDS[1]] == [6, 8]
