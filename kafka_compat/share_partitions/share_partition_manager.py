@@ -213,7 +213,7 @@ class SharePartitionManager:
         done(code)
 
     def open_session(self, key: SessionKey, connection: object, sessions_max: int) -> ShareSession:
-        """Open a session, as `ShareSessions.open` does. Records acquired in a replaced session stay acquired."""
+        """Open a session, as `ShareSessions.open` does. Records acquired by a replaced one stay acquired."""
         replaced = self.sessions.end(key)
         if replaced is not None:
             self.in_turn(partial(_freeing, replaced))

@@ -450,6 +450,28 @@ def _unknown_partitions(port: int) -> Strike:
     return lambda: exchange(port, frames, 1)
 
 
+def _replaces_session(port: int) -> Strike:
+    """A session of 200,000 partitions of unknown topics is replaced by another one, and ends."""
+    group = fresh("replaced")
+    everything = [(UUID(int=n + 1), 0) for n in range(2 * MANY)]
+    frames = [share_fetch(group, "m", 0, everything)] * 2
+    return lambda: exchange(port, frames, 1)
+
+
+def _acknowledges_many_partitions(port: int) -> Strike:
+    """A session of one partition acknowledges 200,000 others, with both requests."""
+    group, topic_id = shared_topic(port, records=10)
+    partitions = [{"partition_index": n, "acknowledgement_batches": [_acks(0, 0)]} for n in range(2 * MANY)]
+    topics = [{"topic_id": topic_id, "partitions": partitions}]
+    given: Plain = {"group_id": group, "member_id": "m", "share_session_epoch": 2, "topics": topics}
+    frames = [
+        share_fetch(group, "m", 0, [(topic_id, 0)]),
+        share_fetch(group, "m", 1, [], topics=topics),
+        request(ApiKey.SHARE_ACKNOWLEDGE, 2, given),
+    ]
+    return lambda: exchange(port, frames, 1)
+
+
 def _forgets(count: int) -> Callable[[int], Strike]:
     """A session forgets partitions. The broker closes the connection if a request has more than four million
     numbers.
@@ -677,6 +699,8 @@ _ATTACKS = (
     Attack("2,000 records that are released one by one, again and again", _acquires_and_releases_each_record),
     Attack("ShareFetch of 2,000 partitions with records", _many_partitions, everyday=True),
     Attack("ShareFetch of 200,000 partitions of unknown topics", _unknown_partitions),
+    Attack("a share session of 200,000 partitions that is replaced", _replaces_session),
+    Attack("acknowledgements of 200,000 partitions", _acknowledges_many_partitions),
     Attack("ShareFetch that forgets 1,000,000 partitions", _forgets(1_000_000)),
     Attack("ShareFetch that forgets 8,000,000 partitions", _forgets(8_000_000)),
     Attack("4,000 requests with wrong epochs of share sessions", _wrong_epochs, is_flood=True),
