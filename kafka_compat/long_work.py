@@ -38,8 +38,8 @@ AT_ONCE: Final = 500
 _SORTED_AT_ONCE: Final = 5_000
 """Number of items to sort in one step."""
 TURN_S: Final = 0.004
-TURNS_TO_COLLECT: Final = 5
-"""Number of turns after which `LongWork.collect` is called: about 20 ms of work."""
+TURNS_TO_COLLECT: Final = 2
+"""Number of turns after which `LongWork.collect` is called: about 8 ms of work."""
 QUICK_S: Final = 0.0005
 """Time in s that `LongWork.run` continues immediately if other work has used the turn of this pass."""
 
