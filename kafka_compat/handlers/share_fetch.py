@@ -282,8 +282,8 @@ class _Exchange:
             if is_first or self._session.must_send(key, result.code, result.records is not None):
                 found[key] = _data(key, result, leaders)
         others: list[TopicIdPartition] = []
-        for some in batched(self._outcomes):
-            others += (key for key in some if key not in found)
+        for keys in batched(self._outcomes):
+            others += (key for key in keys if key not in found)
             yield None
         for key in (yield from in_order_of_additions(others)):
             yield None
