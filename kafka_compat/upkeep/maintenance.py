@@ -39,6 +39,9 @@ TICK_S_MIN = 0.05
 IDLE_LATE_S = 0.003
 """The loop counts as idle if it runs the upkeep at most this much later than scheduled."""
 PARTITIONS_AT_ONCE = 100
+"""Number of partitions per step, unless their logs must be changed."""
+SEGMENTS_AT_ONCE = 4
+"""Number of segments of one log that retention deletes per step. Each deletion renames several files."""
 ROLLS_PER_LOOK = 5_000
 """Maximum number of active segments examined per second."""
 PARTITIONS_PER_CHECKPOINT_MS = 10
@@ -152,18 +155,25 @@ class Maintenance:
     ) -> Steps[None]:
         """Process these partitions, except those deleted in the meantime. A disk error on one partition does
         not affect the others.
+
+        If `look` returns true, it has changed files, which takes long: it is called again for the same
+        partition in the next step.
         """
-        replicas = self._replicas
         for some in batched(partitions, PARTITIONS_AT_ONCE):
             for partition in some:
-                if replicas.get(partition.topic, partition.partition) is not partition:
-                    continue
-                try:
-                    look(partition)
-                except StorageError as error:
-                    code = code_of(error).name
-                    log.error("Maintenance of %s failed during %s: %s (%s)", partition, what, error, code)
+                while self._looked_at(what, look, partition):
+                    yield None
             yield None
+
+    def _looked_at(self, what: str, look: Callable[[Partition], object], partition: Partition) -> object:
+        if self._replicas.get(partition.topic, partition.partition) is not partition:
+            return None
+        try:
+            return look(partition)
+        except StorageError as error:
+            code = code_of(error).name
+            log.error("Maintenance of %s failed during %s: %s (%s)", partition, what, error, code)
+        return None
 
     def _shrink_isrs(self, _: int) -> Steps[None]:
         """Propose to remove lagging followers from the ISRs of the partitions that this broker leads."""
@@ -198,9 +208,11 @@ class Maintenance:
         self._log_dirs.tick(self._clock.monotonic_ms())
 
     def _retention(self, now_ms: int) -> Steps[None]:
-        def look(partition: Partition) -> None:
-            if partition.log.size_bytes:
-                partition.log.apply_retention(now_ms, partition.high_watermark)
+        def look(partition: Partition) -> bool:
+            held = partition.log
+            return held.size_bytes > 0 and bool(
+                held.apply_retention(now_ms, partition.high_watermark, SEGMENTS_AT_ONCE)
+            )
 
         return self._each("retention", look, self._replicas)
 

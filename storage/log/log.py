@@ -13,6 +13,7 @@ on one thread.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
@@ -567,8 +568,10 @@ class Log:
             self.disk.log_starts_moved = True
             self.leader_epochs.truncate_from_start(offset)
 
-    def apply_retention(self, now_ms: int, high_watermark: int) -> list[int]:
-        """Delete the segments that retention selects, and return their base offsets."""
+    def apply_retention(self, now_ms: int, high_watermark: int, at_most: int = sys.maxsize) -> list[int]:
+        """Delete the oldest of the segments that retention selects, `at_most` in one call, and return their
+        base offsets.
+        """
         if self.is_settling:
             return []
         with self.disk.reading(self.name):
@@ -580,6 +583,7 @@ class Log:
                 log_start_offset=self.log_start_offset,
                 high_watermark=high_watermark,
                 log_end_offset=self.log_end_offset,
+                at_most=at_most,
             )
         if not going:
             return []

@@ -13,6 +13,7 @@ Rules, as in Apache Kafka
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -55,8 +56,9 @@ def deletable(
     log_start_offset: int,
     high_watermark: int,
     log_end_offset: int,
+    at_most: int = sys.maxsize,
 ) -> list[tuple[S, DeletionReason]]:
-    """Return the oldest segments that may be deleted, each with the reason.
+    """Return the oldest segments that may be deleted, `at_most` of them, each with the reason.
 
     `segments` are all segments of the log, the active one last, and `size_bytes` is their total size.
     """
@@ -64,6 +66,8 @@ def deletable(
     going: list[tuple[S, DeletionReason]] = []
     last = len(segments) - 1
     for number, segment in enumerate(segments):
+        if number == at_most:
+            break
         is_active = number == last
         end_offset = log_end_offset if is_active else segments[number + 1].base_offset
         if end_offset > high_watermark or (is_active and segment.size_bytes == 0):

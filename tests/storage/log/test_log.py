@@ -285,6 +285,17 @@ def test_retention_renames_files_and_deletes_them_after_the_delay(tmp_path: Path
     assert offsets(log, 250) == [250]
 
 
+def test_retention_in_steps_deletes_the_same_segments(tmp_path: Path) -> None:
+    config = LogConfig(segment_bytes=10 * BATCH_BYTES, retention_ms=1_000)
+    harness = Harness(tmp_path, config=config)
+    filled(harness, 25)
+    log = harness.log()
+    now_ms = START_MS + 1_001
+    steps = [log.apply_retention(now_ms, high_watermark=250, at_most=2) for _ in range(3)]
+    assert steps == [[0, 100], [200], []]
+    assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (250, 250, 0)
+
+
 def test_deleted_records_stay_hidden_after_a_restart(tmp_path: Path) -> None:
     harness = Harness(tmp_path, config=TEN)
     filled(harness, 25)
