@@ -369,28 +369,33 @@ class Broker:
         """Move leadership to other brokers, unless the broker is standalone."""
         await self.membership.shut_down_controlled()
 
-    async def stop(self, *, controlled: bool = True) -> None:
+    async def stop(self, *, controlled: bool = True, timeout_s: float | None = None) -> None:
         """Stop the broker. Returns when all data is on disk and every log directory has a clean-shutdown
         marker, unless `keeps_data` is false.
 
-        If `controlled` is true, leadership moves to other brokers first.
+        If `controlled` is true, leadership moves to other brokers first. `timeout_s` limits the time of the
+        steps before the logs are closed. Raises TimeoutError, and leaves the logs as they are, if it is
+        exceeded.
         """
         running, self._running = self._running, None
         if running is None:
             return
         stop_log = _StopLog(self.broker_id, self._clock.monotonic_ms)
-        if controlled:
-            await self.membership.shut_down_controlled()
-        await self.membership.leave()
-        running.server.stop_accepting()
-        stop_log.done("stopped accepting connections")
-        connections = len(running.server.connections)
-        await self._stop_serving(running)
+        async with asyncio.timeout(timeout_s):
+            if controlled:
+                await self.membership.shut_down_controlled()
+            await self.membership.leave()
+            running.server.stop_accepting()
+            stop_log.done("stopped accepting connections")
+            connections = len(running.server.connections)
+            await self._stop_serving(running)
         stop_log.done(f"ended background tasks, closed {connections} connection{'s' * (connections != 1)}")
         log_dirs = running.context.log_dirs
         count = len(log_dirs.logs)
         if self.keeps_data:
-            log_dirs.close(self.services.replicas.high_watermarks())
+            # Closing syncs every log with new records. Other brokers of this process keep running meanwhile.
+            close = partial(log_dirs.close, self.services.replicas.high_watermarks())
+            await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, close))
         else:
             log_dirs.abandon()
         stop_log.done(f"closed {count} log{'s' * (count != 1)}")
@@ -438,7 +443,7 @@ class Broker:
         await self._tasks.close()
         services = self.services
         services.coordinators.close()
-        services.replicas.resign_all()
+        await services.long_work.finish(services.replicas.resign_all())
         await running.dispatcher.stop()
         services.long_work.close()
         running.server.stop()

@@ -79,7 +79,7 @@ async def serve(broker: Broker, stop: Stop, on_ready: Callable[[], None], *, han
     if hands_over and not failed:
         await _shut_down_controlled(broker, stop)
     try:
-        await asyncio.wait_for(broker.stop(controlled=False), STOP_TIMEOUT_S)
+        await broker.stop(controlled=False, timeout_s=STOP_TIMEOUT_S)
     except TimeoutError:
         log.error(
             "The broker did not stop within %s s; its logs will be recovered at the next startup",

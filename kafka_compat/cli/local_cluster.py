@@ -64,8 +64,16 @@ class LocalCluster:
         return True
 
     async def stop(self) -> None:
-        """Stop all brokers without controlled shutdown, because no broker remains to take over leadership."""
-        await asyncio.gather(*(broker.stop(controlled=False) for broker in self.brokers))
+        """Stop all brokers without controlled shutdown, because no broker remains to take over leadership.
+        Raises TimeoutError if a broker does not stop within STOP_TIMEOUT_S; its logs are left as they are.
+        """
+        outcomes = await asyncio.gather(
+            *(broker.stop(controlled=False, timeout_s=STOP_TIMEOUT_S) for broker in self.brokers),
+            return_exceptions=True,
+        )
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
         await self.tree.close()
 
 
@@ -116,7 +124,7 @@ async def serve_local_cluster(
     if http is not None:
         await http.close()
     try:
-        await asyncio.wait_for(cluster.stop(), STOP_TIMEOUT_S)
+        await cluster.stop()
     except TimeoutError:
         log.error(
             "The brokers did not stop within %s s; their logs will be recovered at the next startup",

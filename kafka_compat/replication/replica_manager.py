@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from kafka_compat.errors import ErrorCode
+from kafka_compat.long_work import batched
 from kafka_compat.replication.counts import Counts
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.replication_quota import ReplicationQuotas
@@ -17,7 +18,7 @@ from kafka_compat.storage.errors import DirectoryExists, LogDirFailure, RefusedF
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from kafka_compat.long_work import Turn
+    from kafka_compat.long_work import Steps, Turn
     from kafka_compat.metadata.cache import MetadataCache
     from kafka_compat.replication.delayed_read import DelayedRead
     from kafka_compat.replication.flusher import Flushing
@@ -337,7 +338,9 @@ class ReplicaManager:
         held = {key: held.high_watermark for key, held in self.partitions.items()}
         return self._high_watermarks | held
 
-    def resign_all(self) -> None:
+    def resign_all(self) -> Steps[None]:
         """Fail all pending requests, because this broker is shutting down."""
-        for held in self:
-            self._release(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        for some in batched(self):
+            for held in some:
+                self._release(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            yield None
