@@ -3,13 +3,13 @@
 import argparse
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from kafka_compat.cli.arguments import did_you_mean
+from kafka_compat.cli.pipeline_errors import print_error
 
 _EPILOG = """\
 exit codes: 0 all jobs ended well, or were stopped (--continuous); 1 a job failed and was not restarted;
@@ -51,10 +51,7 @@ def run_flow(args: argparse.Namespace, jobs: Mapping[str, Callable[[argparse.Arg
     try:
         flow = read_flow(args.file, kinds, continuous=args.continuous, guess=did_you_mean)
     except NotStarted as error:
-        print(error, file=sys.stderr)
-        if error.hint:
-            print(error.hint, file=sys.stderr)
-        return error.exit_code
+        return print_error(error)
     if args.check:
         print(f"{args.file}: {len(flow)} job{'s' if len(flow) > 1 else ''}, no errors")
         return 0

@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from kafka_compat.cli.pipeline_errors import print_error
+
 
 def add_parser(subparsers: Any) -> None:
     """Add the `spark` subcommand to the command line."""
@@ -37,9 +39,7 @@ def run(args: argparse.Namespace) -> int:
             require_iceberg(release)
         tool = copy_jars(args.directory, release, iceberg=iceberg)
     except PipelineError as error:
-        print(f"kafka-compat spark jars: {error}", file=sys.stderr)
-        print(error.hint, file=sys.stderr)
-        return error.exit_code
+        return print_error(error, "kafka-compat spark jars")
     print(f"Fetched by {tool}:" if tool else "Already there:", file=sys.stderr)
     for name in release.jars(iceberg=iceberg):
         print(args.directory / name)

@@ -120,13 +120,13 @@ class Decoding:
 
     def _looked_up(self, client: RegistryClient, subject: str, before: ColumnSpec | None) -> ColumnSpec:
         settings = self._settings
-        refresh = RegistryClient(client.connection, _REFRESH_PATIENCE_S if before else client.patience_s)
+        client.patience_s = _REFRESH_PATIENCE_S if before else FIRST_PATIENCE_S
         try:
             # A schema never changes, so its ID is enough to see that there is no newer one.
             known_id = before.newest.schema_id if before is not None and before.newest is not None else None
-            if before is not None and known_id is not None and refresh.newest_id(subject) in (known_id, None):
+            if before is not None and known_id is not None and client.newest_id(subject) in (known_id, None):
                 return before
-            newest = refresh.version(subject)
+            newest = client.version(subject)
             if newest is None:
                 missing = f"the schema registry at {client.url} has no subject {subject}"
                 return ColumnSpec(settings.format, missing=missing, connection=client.connection)
@@ -136,7 +136,7 @@ class Decoding:
                     f"Use --value-format {newest.kind.lower()}.",
                 )
             known = {
-                **(before.known if before else self._versions(refresh, subject)),
+                **(before.known if before else self._versions(client, subject)),
                 newest.schema_id: newest,
             }
             spec = ColumnSpec(settings.format, newest, "", settings.message, None, known, client.connection)

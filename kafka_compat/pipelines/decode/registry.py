@@ -72,6 +72,7 @@ class RegistryClient:
         self.connection = connection
         self._place = place(connection.url, lambda: ssl.create_default_context(cafile=connection.ca_file))
         self.patience_s = patience_s
+        """How long the next request waits for the registry, in s."""
         self._now_s = now_s
         self._sleep = sleep
 
