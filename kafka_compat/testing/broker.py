@@ -1,6 +1,7 @@
 """Start and stop a broker, or a cluster of brokers, for tests."""
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 from types import TracebackType
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kafka_compat.testing.broker_process import (
     CLIENT,
+    CONTAINERS,
     INTERNAL,
     BrokerFailed,
     BrokerProcess,
@@ -55,6 +57,10 @@ def _security_of(
     return Security(kind, users)
 
 
+def _plaintext(*listeners: str) -> str:
+    return ",".join(f"{name}:{PLAINTEXT}" for name in listeners)
+
+
 async def _in_thread(function: Callable[[], T]) -> T:
     # Import asyncio here, because every run of pytest imports this file, but few use an event loop.
     import asyncio
@@ -76,14 +82,23 @@ class KafkaBroker:
         security: str | None = None,
         users: Mapping[str, str] | None = None,
         emulate: str | None = None,
+        containers: bool | str = False,
         start_timeout_s: float = _START_TIMEOUT_S,
         verbose: bool = False,
     ) -> None:
         """`security` is how clients log in: "plain", "scram", "mtls" or "oauthbearer", over TLS. `users` maps
         names to passwords; the default is one user, alice. `emulate` is a Kafka version, such as "2.8", whose
-        APIs and features clients see. With `verbose`, the broker logs at level INFO instead of WARN. Raises
-        ValueError if an argument is invalid.
+        APIs and features clients see. With `containers`, the broker also listens on all addresses of this
+        machine, for clients in containers (see `container_bootstrap_servers`); a text is the name or address
+        at which they reach this machine. With `verbose`, the broker logs at level INFO instead of WARN.
+        Raises ValueError if an argument is invalid.
         """
+        if containers and (security is not None or "listeners" in (settings or {})):
+            raise ValueError(
+                "containers: the broker chooses its listeners, without a login; remove security and the "
+                "setting listeners"
+            )
+        self._containers = containers
         self._start_timeout_s = start_timeout_s
         self._security = _security_of(security, users, settings or {})
         if emulate is not None:
@@ -101,7 +116,7 @@ class KafkaBroker:
 
     def _first_ports(self, listeners: int) -> list[int]:
         """Return a port for each listener; 0 means any free port."""
-        return [0] * listeners
+        return [0] * listeners if not self._containers else [*[0] * (listeners - 1), adjacent_ports(1)]
 
     # --- addresses and process
 
@@ -109,6 +124,18 @@ class KafkaBroker:
     def bootstrap_servers(self) -> str:
         """Addresses for clients: `host:port`, comma-separated for a cluster."""
         return ",".join(f"{host}:{port}" for host, port in self._addresses())
+
+    @property
+    def container_bootstrap_servers(self) -> str:
+        """Addresses for clients in containers on this machine, if the broker was started with `containers`.
+        On Linux, the host is this machine's address; elsewhere, it is host.docker.internal.
+        """
+        if not self._containers:
+            raise RuntimeError("the broker does not listen for containers: start it with containers=True")
+        self._addresses()
+        return ",".join(
+            f"{self._container_host}:{broker['listeners'][CONTAINERS]['port']}" for broker in self._brokers
+        )
 
     @property
     def host(self) -> str:
@@ -258,21 +285,36 @@ class KafkaBroker:
             self._security.open()
             self._process.settings |= self._security.broker_settings(self._settings)
         elif self._has_internal_listener:
-            self._process.settings |= {
-                "listener.security.protocol.map": f"{CLIENT}:{PLAINTEXT},{INTERNAL}:{PLAINTEXT}",
-                "inter.broker.listener.name": INTERNAL,
-            }
+            self._process.settings.setdefault("listener.security.protocol.map", _plaintext(CLIENT, INTERNAL))
+            self._process.settings["inter.broker.listener.name"] = INTERNAL
         if "listeners" not in self._process.settings:
-            names = [CLIENT, INTERNAL] if self._has_internal_listener else [PLAINTEXT]
-            ports = self._first_ports(len(names))
-            self._process.settings["listeners"] = ",".join(
-                f"{name}://{_HOST}:{port}" for name, port in zip(names, ports, strict=True)
-            )
+            self._process.settings |= self._listener_settings()
         ready = self._process.start(self._start_timeout_s)
         self._brokers = ready["brokers"]
         self._control = Control(ready["http"]) if ready["http"] else None
         self._keep_ports()
         return self
+
+    def _listener_settings(self) -> dict[str, object]:
+        hosts = dict.fromkeys([CLIENT, INTERNAL] if self._has_internal_listener else [PLAINTEXT], _HOST)
+        if self._containers:
+            hosts[CONTAINERS] = "0.0.0.0"
+        ports = dict(zip(hosts, self._first_ports(len(hosts)), strict=True))
+        found: dict[str, object] = {
+            "listeners": ",".join(f"{name}://{host}:{ports[name]}" for name, host in hosts.items())
+        }
+        if self._containers:
+            found["listener.security.protocol.map"] = _plaintext(*hosts)
+            found["advertised.listeners"] = f"{CONTAINERS}://{self._container_host}:{ports[CONTAINERS]}"
+        return found
+
+    @cached_property
+    def _container_host(self) -> str:
+        if isinstance(self._containers, str):
+            return self._containers
+        from kafka_compat.testing.container_host import container_host
+
+        return container_host()
 
     def _keep_ports(self) -> None:
         """Use the current ports at the next start, because clients know them."""

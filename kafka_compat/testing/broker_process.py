@@ -20,6 +20,8 @@ CLIENT, INTERNAL = "CLIENT", "INTERNAL"
 """Listeners of a broker with security or emulation: for clients, and in plain text, with all API versions,
 for brokers and fixtures.
 """
+CONTAINERS = "CONTAINERS"
+"""Listener of a broker with `containers`, on all addresses of this machine."""
 _STOP_TIMEOUT_S = 10.0
 _LOG_TAIL_CHARACTERS = 4000
 _READ_BYTES = 65536

@@ -248,3 +248,28 @@ def test_a_broker_starts_quickly() -> None:
             times_s.append(time.perf_counter() - began_s)
     print(times_s)
     assert min(times_s) < (0.4 if campaign.enabled() else 2.0), "the higher limit is for busy machines"
+
+
+def test_a_broker_for_containers_keeps_its_addresses() -> None:
+    with KafkaBroker(containers="host.docker.internal") as broker:
+        addresses = broker.bootstrap_servers, broker.container_bootstrap_servers
+        assert addresses[1].startswith("host.docker.internal:")
+        broker.create_topic("flights")
+        broker.restart()
+        assert (broker.bootstrap_servers, broker.container_bootstrap_servers) == addresses
+        assert broker.topics() == ["flights"]
+
+
+def test_a_cluster_for_containers_has_an_address_for_each_broker() -> None:
+    with KafkaCluster(2, containers="host.docker.internal", emulate="3.9") as cluster:
+        assert cluster.container_bootstrap_servers.count("host.docker.internal:") == 2
+        cluster.create_topic("flights")
+
+
+def test_unsuitable_arguments_for_containers_are_rejected() -> None:
+    with pytest.raises(ValueError, match="remove security and the setting listeners"):
+        KafkaBroker(containers=True, security="plain")
+    with pytest.raises(ValueError, match="remove security and the setting listeners"):
+        KafkaBroker({"listeners": "PLAINTEXT://127.0.0.1:0"}, containers=True)
+    with pytest.raises(RuntimeError, match="start it with containers=True"):
+        KafkaBroker().container_bootstrap_servers  # noqa: B018
