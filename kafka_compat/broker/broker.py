@@ -163,7 +163,12 @@ class Broker:
         context = self._new_context(stored, log_dirs, overrides, entrances)
         membership.create(context)
         coordinators = HostedCoordinators(context, membership.replicas, membership, self._hooks.scheduler)
-        addresses = Addresses(config.broker_id, config.advertised_listeners, server.bound)
+        published = config.published_listeners
+        addresses = Addresses(config.broker_id, config.advertised_listeners, server.bound, published)
+        if published:
+            from kafka_compat.broker.published import PublishedAddresses
+
+            server.reached_at = PublishedAddresses(published).reached_at
         services = self.services = BrokerServices(
             context, membership, coordinators, addresses, self._tasks, self._served, self._hooks.pushed
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from kafka_compat.cli.http_services import LISTENER
 from kafka_compat.config import BrokerConfig, ConfigError, Listener
+from kafka_compat.config.listeners import PUBLISHED
 from kafka_compat.config.quorum_names import is_of_quorum
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal, Journal
@@ -23,7 +24,7 @@ _REPLICATED = (
     "transaction.state.log.replication.factor",
     "share.coordinator.state.topic.replication.factor",
 )
-_OF_ITS_OWN = ("node.id", "log.dir", "advertised.listeners")
+_OF_ITS_OWN = ("node.id", "log.dir", "advertised.listeners", PUBLISHED)
 """Settings that brokers do not inherit: they are set individually, or under a different name."""
 
 
@@ -57,10 +58,12 @@ def broker_settings(config: BrokerConfig, number: int, count: int, first_id: int
         ),
         "log.dirs": folders,
     }
-    if config.advertised_listeners:
-        settings["advertised.listeners"] = listeners_text(
-            (name, host, port + number - 1) for name, (host, port) in config.advertised_listeners.items()
-        )
+    public = (("advertised.listeners", config.advertised_listeners), (PUBLISHED, config.published_listeners))
+    for setting, addresses in public:
+        if addresses:
+            settings[setting] = listeners_text(
+                (name, host, port + number - 1) for name, (host, port) in addresses.items()
+            )
     if not config.str("zookeeper.connect"):
         # Lower the replication factors, because no other brokers will join.
         settings |= {name: str(min(config.int(name), count)) for name in _REPLICATED}

@@ -23,6 +23,7 @@ from kafka_compat.config.listener_config import (
     with_right_case,
 )
 from kafka_compat.config.listeners import (
+    PUBLISHED,
     Listener,
     check_advertised,
     check_bound,
@@ -188,6 +189,17 @@ class BrokerConfig(TypedValues):
         found = self._without_controllers(self._advertised)
         check_advertised(found, self.listeners, self.str("advertised.listeners") or "")
         return {listener.name: (listener.host, listener.port) for listener in found}
+
+    @cached_property
+    def published_listeners(self) -> dict[str, tuple[str, int]]:
+        """Maps listener names to the host and port that clients outside the broker's networks receive. Does
+        not contain the advertised listeners.
+        """
+        text = self.str(PUBLISHED) or ""
+        found = self._without_controllers(parse_listeners(PUBLISHED, text, self._protocols))
+        check_advertised(found, self.listeners, text, PUBLISHED)
+        advertised = self.advertised_listeners
+        return {each.name: (each.host, each.port) for each in found if each.name not in advertised}
 
     def _without_controllers(self, listeners: tuple[Listener, ...]) -> tuple[Listener, ...]:
         controllers = controller_names(self.str(LISTENER_NAMES))
@@ -358,7 +370,12 @@ class BrokerConfig(TypedValues):
             )
             if not self.quorum.is_broker:
                 return
-        _ = self.advertised_listeners, self.connections_per_ip_overrides, self.authorizer
+        _ = (
+            self.advertised_listeners,
+            self.published_listeners,
+            self.connections_per_ip_overrides,
+            self.authorizer,
+        )
         names = [listener.name for listener in self.listeners]
         by_name = bool(self.str("inter.broker.listener.name"))
         if by_name and self.is_set("security.inter.broker.protocol"):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka_compat.config.keys import ConfigError
 
@@ -59,6 +59,10 @@ def parse_listeners(setting: str, text: str, protocols: dict[str, str]) -> tuple
     return tuple(listeners)
 
 
+PUBLISHED: Final = "kafka.compat.published.listeners"
+"""Setting with the addresses at which clients outside the broker's networks reach its listeners."""
+
+
 def with_host_name(advertised: tuple[Listener, ...]) -> tuple[Listener, ...]:
     """Return the listeners with this machine's host name in place of an empty host, as Kafka advertises them
     in KRaft mode.
@@ -88,23 +92,28 @@ def check_bound(listeners: Iterable[Listener], text: str) -> None:
         raise ConfigError("listeners", text, "At least one listener is needed", _EXPECTED)
 
 
-def check_advertised(advertised: Iterable[Listener], bound: Iterable[Listener], text: str) -> None:
-    """Raise ConfigError unless every advertised listener is bound and has a usable address."""
+def check_advertised(
+    advertised: Iterable[Listener],
+    bound: Iterable[Listener],
+    text: str,
+    setting: str = "advertised.listeners",
+) -> None:
+    """Raise ConfigError unless every advertised listener in `setting` is bound and has a usable address."""
     names = [listener.name for listener in bound]
     for listener in advertised:
         if listener.name not in names:
             raise ConfigError(
-                "advertised.listeners",
+                setting,
                 text,
                 f"{listener.name} is not among the listeners",
                 f"expected names of listeners: {', '.join(names)}",
             )
         if listener.host in ("", "0.0.0.0", "::"):
             raise ConfigError(
-                "advertised.listeners",
+                setting,
                 text,
                 f"clients cannot connect to {listener.host or 'an empty host'}",
                 "expected the host name or address at which clients reach this broker",
             )
         if listener.port == 0:
-            raise ConfigError("advertised.listeners", text, "clients cannot connect to port 0", _EXPECTED)
+            raise ConfigError(setting, text, "clients cannot connect to port 0", _EXPECTED)

@@ -8,6 +8,7 @@ from typing import Final
 
 from kafka_compat.config.broker_config import BrokerConfig
 from kafka_compat.config.keys import ConfigError
+from kafka_compat.config.listeners import PUBLISHED
 from kafka_compat.config.properties import parse_properties
 from kafka_compat.config.quorum_names import (
     BOOTSTRAP_SERVERS,
@@ -107,9 +108,11 @@ def with_quorum(settings: Mapping[str, str], files: Mapping[str, str]) -> dict[s
         entries = (item.strip().partition("@") for item in static.get(VOTERS, "").split(","))
         port = next((address.rpartition(":")[2] for voter, _, address in entries if voter == node_id), "9093")
         own = [bound] if bound and "broker" in roles else []
-        if own and "listeners" not in found and files.get("advertised.listeners"):
-            # The listeners of the environment would replace the advertised addresses of the files.
-            found.setdefault("advertised.listeners", files["advertised.listeners"])
+        if own and "listeners" not in found:
+            # The listeners of the environment would replace these addresses of the files.
+            for setting in ("advertised.listeners", PUBLISHED):
+                if files.get(setting):
+                    found.setdefault(setting, files[setting])
         found["listeners"] = ",".join([*own, f"{name}://:{port}"])
         ports[name] = port
     if not known:
@@ -245,7 +248,8 @@ def load(
                 origin[name] = "KAFKA_OPTS"
     if port is not None:
         # The advertised addresses of files and environment do not contain this port.
-        for name, value in (("listeners", _with_port(static, port)), ("advertised.listeners", "")):
+        addresses = ("listeners", _with_port(static, port)), ("advertised.listeners", ""), (PUBLISHED, "")
+        for name, value in addresses:
             static[name], origin[name] = value, "--port"
     for override in overrides:
         name, equals, value = override.partition("=")
@@ -281,9 +285,12 @@ def _check_text(what: str, value: str) -> None:
 
 
 def _forget_advertised(static: dict[str, str], over: Mapping[str, object]) -> None:
-    """If the later source `over` sets listeners, drop advertised.listeners of earlier sources."""
+    """If the later source `over` sets listeners, drop the advertised and published addresses of earlier
+    sources.
+    """
     if "listeners" in over:
         static.pop("advertised.listeners", None)
+        static.pop(PUBLISHED, None)
 
 
 def _read(path: str) -> bytes:

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from kafka_compat.lazy import Lazy
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 LEFT_ALONE_MAX = 256
 """Maximum number of connections that rule 3 keeps open. Further connections are closed at once."""
-_MAPPED = "::ffff:"
+MAPPED: Final = "::ffff:"
 """Prefix of an IPv4 address on a dual-stack socket."""
 
 
@@ -103,7 +103,7 @@ class Admission:
         if rates is None:
             return 0
         with_broker = not self.is_protected(listener)
-        return rates.refused_ms(listener, host.removeprefix(_MAPPED), _now_ms(), with_broker=with_broker)
+        return rates.refused_ms(listener, host.removeprefix(MAPPED), _now_ms(), with_broker=with_broker)
 
     def is_protected(self, listener: str) -> bool:
         """Return whether this listener is the inter-broker listener and the broker has other listeners."""

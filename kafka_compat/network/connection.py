@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_compat.api.api import Part
 from kafka_compat.api.caller import Caller, Session
 from kafka_compat.deferred import Deferred
+from kafka_compat.network.admission import MAPPED
 from kafka_compat.network.framing import FIRST_BYTES, READ_BYTES, Frame, FrameReader, InvalidFrame
 from kafka_compat.network.host import Entrance, Host
 from kafka_compat.network.output import SENDFILE_BYTES_MIN, Output, Slot
@@ -58,7 +59,13 @@ class Connection:
         self.server = server
         self.listener_name = listener_name
         self.peer_host, self.peer_port = (str(peer[0]), int(peer[1])) if peer else ("", 0)
-        local = accepted.getsockname()
+        local_host, local_port = accepted.getsockname()[:2]
+        # A socket for all addresses has IPv6 forms of IPv4 addresses, which not all clients can use.
+        local_host = str(local_host).removeprefix(MAPPED)
+        if server.reached_at is not None:
+            local_host, local_port = server.reached_at(
+                listener_name, self.peer_host.removeprefix(MAPPED), local_host, local_port
+            )
         self.dispatch = server.dispatch
         """Function that serves a frame. `hold_out` replaces it until the client is authenticated."""
         self.authentication: Exchange | None = None
@@ -69,8 +76,8 @@ class Connection:
             self.peer_host,
             listener_name,
             port=self.peer_port,
-            local_host=local[0],
-            local_port=int(local[1]),
+            local_host=local_host,
+            local_port=int(local_port),
             session=self.session,
         )
         """The client's identity. It is replaced when the client authenticates or changes its client ID."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from kafka_compat.network.turns import Turns
     from kafka_compat.security.sasl.exchange import Exchange
 
+ReachedAt: TypeAlias = Callable[[str, str, str, int], tuple[str, int]]
+"""A function of the listener's name, the client's address, and the host and port of the server's socket."""
 Connection: TypeAlias = Any
 """A network.connection.Connection, which cannot be imported here because its module imports this one."""
 
@@ -29,6 +31,10 @@ class Host(Protocol):
     request_budget: RequestBudget
     answer_budget: AnswerBudget
     dispatch: Callable[[Connection, Frame], bool]
+    reached_at: ReachedAt | None
+    """Function that returns the address at which a client reached the server, if it may differ from the
+    address of the connection's socket.
+    """
 
     def complain(self, host: str, error: InvalidFrame) -> None:
         """Log an invalid frame that a client sent, and the protocol that its first bytes suggest."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kafka_compat.config import Listener
     from kafka_compat.errors import KafkaError
     from kafka_compat.lazy import Lazy
-    from kafka_compat.network.host import Entrance
+    from kafka_compat.network.host import Entrance, ReachedAt
     from kafka_compat.network.refusals import Refusals
     from kafka_compat.quotas.connection_rates import ConnectionRates
 
@@ -76,6 +76,7 @@ class Server:
         """Maps listener names to the configured host and the actual port, even if port 0 is configured."""
         self.accepted: dict[str, int] = {}
         """Number of connections that each listener has accepted, including closed ones."""
+        self.reached_at: ReachedAt | None = None
         self.authentications = Authentications()
         self._admission: Admission
         self._doors: list[Door] = []

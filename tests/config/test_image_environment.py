@@ -22,10 +22,44 @@ def bound(config: BrokerConfig) -> dict[str, int]:
     return {listener.name: listener.port for listener in config.listeners}
 
 
-def test_a_container_without_settings_advertises_localhost_on_the_default_port() -> None:
+def test_a_container_without_settings_publishes_localhost_on_the_default_port() -> None:
     config = configured()
     assert bound(config) == {"PLAINTEXT": 9092}
-    assert config.advertised_listeners == {"PLAINTEXT": ("localhost", 9092)}
+    assert config.advertised_listeners == {}
+    assert config.published_listeners == {"PLAINTEXT": ("localhost", 9092)}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"KAFKA_LISTENERS": "PLAINTEXT://:9092"},
+        {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://localhost:9092"},
+        {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://localhost:19092"},
+        {"KAFKA_LISTENERS": "IN://:9092", "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "IN:PLAINTEXT"},
+    ],
+)
+def test_listeners_of_the_user_replace_the_published_address(given: dict[str, str]) -> None:
+    assert configured(**given).published_listeners == {}
+
+
+def test_a_different_published_port_can_be_set() -> None:
+    config = configured(KAFKA_KAFKA_COMPAT_PUBLISHED_LISTENERS="PLAINTEXT://localhost:19092")
+    assert bound(config) == {"PLAINTEXT": 9092}
+    assert config.published_listeners == {"PLAINTEXT": ("localhost", 19092)}
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("OTHER://localhost:9092", "No security protocol defined"),
+        ("SSL://localhost:9092", "SSL is not among the listeners"),
+        ("PLAINTEXT://:9092", "clients cannot connect to an empty host"),
+        ("PLAINTEXT://localhost:0", "clients cannot connect to port 0"),
+    ],
+)
+def test_an_unusable_published_address_is_rejected(value: str, problem: str) -> None:
+    with pytest.raises(ConfigFileError, match=rf"kafka\.compat\.published\.listeners.*{problem}"):
+        configured(KAFKA_KAFKA_COMPAT_PUBLISHED_LISTENERS=value)
 
 
 def test_a_node_of_a_quorum_has_listeners_for_clients_and_controllers() -> None:
@@ -50,9 +84,9 @@ def test_a_node_of_a_quorum_has_listeners_for_clients_and_controllers() -> None:
     assert [(each.name, each.port) for each in config.quorum.listeners] == [("CONTROLLER", 9094)]
 
 
-def test_a_node_with_roles_alone_advertises_localhost_and_is_the_only_voter() -> None:
+def test_a_node_with_roles_alone_publishes_localhost_and_is_the_only_voter() -> None:
     config = configured(KAFKA_PROCESS_ROLES="broker,controller")
-    assert config.advertised_listeners == {"PLAINTEXT": ("localhost", 9092)}
+    assert config.published_listeners == {"PLAINTEXT": ("localhost", 9092)}
     assert bound(config) == {"PLAINTEXT": 9092}
     assert config.quorum is not None
     assert config.quorum.sole_address is not None

@@ -11,14 +11,15 @@ _CHUNK_BYTES = 65536
 
 
 class SilentProxy:
-    """Forwards data between a local port on 127.0.0.1 and a target port, except while it is silenced.
+    """Forwards data between a local port on 127.0.0.1 and a target, except while it is silenced.
 
     Data sent in the meantime is delivered later, as with TCP retransmission. The proxy runs in its own
     thread. Use it as a context manager.
     """
 
-    def __init__(self, target_port: int) -> None:
+    def __init__(self, target_port: int, target_host: str = "127.0.0.1") -> None:
         self._target_port = target_port
+        self._target_host = target_host
         self._loop = asyncio.new_event_loop()
         self._open = asyncio.Event()
         self._open.set()
@@ -64,7 +65,7 @@ class SilentProxy:
         task.add_done_callback(self._tasks.discard)
         await self._open.wait()
         try:
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target_port)
+            far_reader, far_writer = await asyncio.open_connection(self._target_host, self._target_port)
         except OSError:
             writer.transport.abort()
             return

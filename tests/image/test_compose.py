@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from tests.compose.docker import DockerFailed, compose_command
+from tests.compose.docker import DockerFailed, compose_command, docker
 from tests.support.ports import free_port
 from tests.support.process import wait_until
 
@@ -23,9 +24,10 @@ HERE = Path(__file__).parent / "compose"
 class Project:
     """The containers of one compose file."""
 
-    def __init__(self, file: str, image: str) -> None:
+    def __init__(self, file: str, image: str, port: int | None = None) -> None:
+        """`port` is the published port on this machine; the default is a free port."""
         self.name = f"kafka-compat-image-{secrets.token_hex(3)}"
-        self.port = free_port()
+        self.port = port or free_port()
         self.bootstrap = f"localhost:{self.port}"
         self._command = [*compose_command(), "-p", self.name, "-f", f"{file}.yml", "-f", "network.yml"]
         self._environment = {**os.environ, "KAFKA_IMAGE": image, "KAFKA_PORT": str(self.port)}
@@ -55,8 +57,8 @@ class Project:
 
 
 @contextmanager
-def up(file: str, image: str) -> Iterator[Project]:
-    project = Project(file, image)
+def up(file: str, image: str, port: int | None = None) -> Iterator[Project]:
+    project = Project(file, image, port)
     try:
         project.compose("up", "--detach")
         yield project
@@ -129,3 +131,31 @@ def test_data_survives_the_removal_of_the_containers(image: str, file: str, part
         (message,) = consumer.consume(1, 30)
         assert message.value() == b"EWR"
         consumer.close()
+
+
+@pytest.mark.parametrize("file", ["both-sides", "both-sides-other-port"])
+def test_one_broker_serves_the_host_and_other_containers_at_once(image: str, file: str) -> None:
+    """Without settings, the published port is the container's."""
+    port = 9092 if file == "both-sides" else None
+    if port is not None and not _is_free(port):
+        pytest.skip(f"port {port} of this machine is in use")
+    with up(file, image, port) as project:
+        # The other container writes 50 records, and reads until it has read 100.
+        producer = Producer({"bootstrap.servers": project.bootstrap})
+        for number in range(50):
+            producer.produce("flights", f"host {number}")
+        assert producer.flush(60) == 0, project.logs()
+        settings = {"bootstrap.servers": project.bootstrap, "group.id": "host"}
+        consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
+        consumer.subscribe(["flights"])
+        values = {(message.value() or b"").decode() for message in consumer.consume(100, 60)}
+        consumer.close()
+        assert values == {f"{side} {number}" for side in ("host", "container") for number in range(50)}
+        client = project.compose("ps", "--all", "--quiet", "client").strip()
+        assert docker("wait", client).strip() == "0", project.logs()
+        assert set(docker("logs", client).split("\n")) >= values
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0

@@ -91,6 +91,10 @@ class Network:
                 ],
             )
 
+    def route(self, host: str, gateway: str) -> None:
+        """Let the host send packets for other networks to another host."""
+        _batch(self._namespace(host), [f"route add default via {self.address(gateway)}"])
+
     def delete(self) -> None:
         """Delete the network. Its processes must have exited."""
         _batch(None, [f"netns delete {name}" for name in self._namespaces])
