@@ -16,9 +16,10 @@ PAGES = ("image.md", "clusters.md")
 
 
 def _files(page: str) -> list[dict[str, Any]]:
+    """Return the page's compose files whose brokers are nodes of a quorum."""
     text = (PROJECT / "docs" / page).read_text()
     blocks = re.findall(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    return [found for block in blocks if "services" in (found := yaml.safe_load(block))]
+    return [yaml.safe_load(block) for block in blocks if "KAFKA_PROCESS_ROLES" in block]
 
 
 FILES = [(page, number) for page in PAGES for number in range(len(_files(page)))]

@@ -9,6 +9,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from confluent_kafka import Consumer
 
 from tests.compose.docker import compose_command, docker
 from tests.support.process import wait_until
@@ -65,7 +66,7 @@ def test_the_commands_on_each_page_succeed(page: str) -> None:
 
 
 def test_the_compose_file_on_the_image_page_creates_its_topic(tmp_path: Path, compose: list[str]) -> None:
-    (file,) = blocks("image.md", "yaml")
+    file = blocks("image.md", "yaml")[0]
     (tmp_path / "compose.yml").write_text(f'version: "3.8"\n{file}')
     try:
         run(*compose, "up", "--detach")
@@ -74,6 +75,27 @@ def test_the_compose_file_on_the_image_page_creates_its_topic(tmp_path: Path, co
             return "Created topic flights." in docker("logs", container("topics"))
 
         wait_until(made, 60, "creation of the topic", 0.2)
+    finally:
+        run(*compose, "down", "--volumes")
+
+
+def test_the_compose_file_on_the_image_page_serves_the_host_and_a_container(
+    tmp_path: Path, compose: list[str]
+) -> None:
+    file = blocks("image.md", "yaml")[1]
+    (tmp_path / "compose.yml").write_text(f'version: "3.8"\n{file}')
+    try:
+        run(*compose, "up", "--detach")
+        settings = {
+            "bootstrap.servers": "localhost:9092",
+            "group.id": "host",
+            "auto.offset.reset": "earliest",
+        }
+        consumer = Consumer(settings)
+        consumer.subscribe(["flights"])
+        (message,) = consumer.consume(1, 60)
+        assert message.value() == b"EWR"
+        consumer.close()
     finally:
         run(*compose, "down", "--volumes")
 
