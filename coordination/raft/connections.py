@@ -69,9 +69,10 @@ class Connections:
         self.back_off(node_id, now_ms)
         return True
 
-    def back_off(self, node_id: int, now_ms: int) -> None:
-        """Send nothing to the node before the retry backoff has passed."""
-        self._backoff_ends_ms[node_id] = now_ms + self._settings.retry_backoff_ms
+    def back_off(self, node_id: int, now_ms: int, pause_ms: int | None = None) -> None:
+        """Send nothing to the node before `pause_ms` or, by default, the retry backoff has passed."""
+        pause_ms = self._settings.retry_backoff_ms if pause_ms is None else pause_ms
+        self._backoff_ends_ms[node_id] = now_ms + pause_ms
 
     def reset(self) -> None:
         """Forget all requests."""

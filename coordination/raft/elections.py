@@ -8,7 +8,10 @@ Rules:
 - A pre-vote changes nothing (KIP-996). It is granted for such a log, except by leaders, and by followers
   that have fetched from a leader that is not known to be gone. A voter that does not know pre-votes makes
   the prospective node a candidate at once.
-- A candidate that cannot win any more waits for its election timeout, and then asks for pre-votes. A
+- A voter that has rejected a pre-vote is asked again after a short pause, until the election timeout: it may
+  notice later than this node that the leader is gone. (Kafka's node waits for the timeout.)
+- A candidate that cannot win, because it has split the vote with another one, waits for a random part of the
+  election backoff, and then asks for pre-votes. (Kafka's candidate waits for its election timeout.) A
   prospective node that cannot win follows the leader that it knew, or is unattached.
 - A node that its own log has removed from the voters may stand until it knows that its removal is committed,
   but does not count itself. Its log may be the only one that can win. (Not so in Kafka.)
@@ -19,7 +22,7 @@ Rules:
 
 from kafka_compat.coordination.raft import effects, events
 from kafka_compat.coordination.raft.events import RaftError
-from kafka_compat.coordination.raft.quorum_state import QuorumState
+from kafka_compat.coordination.raft.quorum_state import SUCCESSION_STEP_MS, QuorumState
 from kafka_compat.coordination.raft.role_states import Follower, Nominee, Resigned, Unattached
 from kafka_compat.coordination.raft.values import NO_NODE, ReplicaKey, Role
 from kafka_compat.coordination.raft.voter_set import is_same
@@ -161,12 +164,20 @@ class Elections:
             self.learn(event.epoch, event.leader_id)
             if quorum.state is not state:
                 return
+        state.failed.discard(event.node_id)
         if event.error is not RaftError.NONE:
             quorum.connections.back_off(event.node_id, quorum.now_ms)
         elif event.granted:
             state.granted.add(event.node_id)
+            state.rejected.discard(event.node_id)
         else:
             state.rejected.add(event.node_id)
+            quorum.connections.back_off(event.node_id, quorum.now_ms, SUCCESSION_STEP_MS)
+        self._decide(state)
+
+    def vote_failed(self, state: Nominee, node_id: int) -> None:
+        """Record that a voter did not answer."""
+        state.failed.add(node_id)
         self._decide(state)
 
     def epoch_answered(self, event: events.EpochAnswered) -> None:
@@ -185,8 +196,13 @@ class Elections:
                 quorum.become_candidate()
             else:
                 quorum.become_leader(state.granted)
-        elif state.has_lost and state.role is Role.PROSPECTIVE:
-            self._lose(state)
+        elif state.role is Role.PROSPECTIVE:
+            if state.has_lost:
+                self._lose(state)
+        elif state.is_blocked and state.rejected and not state.is_backing_off:
+            state.is_backing_off = True
+            backoff_ms = quorum.random.randrange(quorum.settings.election_backoff_max_ms + 1)
+            state.election_deadline_ms = min(state.election_deadline_ms, quorum.now_ms + backoff_ms)
 
     def _lose(self, state: Nominee) -> None:
         if state.leader_id != NO_NODE:

@@ -19,7 +19,7 @@ from kafka_compat.coordination.raft import effects, events
 from kafka_compat.coordination.raft.elections import Elections
 from kafka_compat.coordination.raft.events import RaftError
 from kafka_compat.coordination.raft.quorum_state import SUCCESSION_STEP_MS, QuorumState
-from kafka_compat.coordination.raft.role_states import Follower, Unattached
+from kafka_compat.coordination.raft.role_states import Follower, Nominee, Unattached
 from kafka_compat.coordination.raft.values import NO_NODE, OffsetAndEpoch
 
 FETCH_MAX_WAIT_MS = 500
@@ -90,7 +90,9 @@ class Following:
         quorum, state = self._quorum, self._quorum.state
         if not quorum.connections.failed(event.node_id, event.correlation_id, quorum.now_ms):
             return
-        if event.is_refused and isinstance(state, Follower) and state.leader_id == event.node_id:
+        if isinstance(state, Nominee):
+            self._elections.vote_failed(state, event.node_id)
+        elif event.is_refused and isinstance(state, Follower) and state.leader_id == event.node_id:
             self._leader_is_gone(state)
 
     def _leader_is_gone(self, state: Follower) -> None:

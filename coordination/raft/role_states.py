@@ -33,7 +33,11 @@ class Follower:
 
 @dataclass(slots=True)
 class Nominee:
-    """Asks for votes: pre-votes if it is prospective, votes of its epoch if it is a candidate."""
+    """Asks for votes: pre-votes if it is prospective, votes of its epoch if it is a candidate.
+
+    `failed` are the voters that did not answer the latest request. `is_backing_off` is true once a candidate
+    cannot win, so that its deadline is earlier.
+    """
 
     role: Role
     voters: VoterSet
@@ -41,6 +45,8 @@ class Nominee:
     leader_id: int = NO_NODE
     granted: set[int] = field(default_factory=set)
     rejected: set[int] = field(default_factory=set)
+    failed: set[int] = field(default_factory=set)
+    is_backing_off: bool = False
 
     @property
     def has_won(self) -> bool:
@@ -51,8 +57,16 @@ class Nominee:
         return len(self.voters) - len(self.rejected & self.voters.keys()) < majority(self.voters)
 
     @property
+    def is_blocked(self) -> bool:
+        """Whether it cannot win unless voters answer that did not answer the latest request."""
+        missing = (self.rejected | self.failed) & self.voters.keys()
+        return len(self.voters) - len(missing) < majority(self.voters)
+
+    @property
     def unrecorded(self) -> list[int]:
-        return [node_id for node_id in self.voters if node_id not in self.granted | self.rejected]
+        """The voters to be asked. Pre-votes are asked for again, because a rejection may be out of date."""
+        recorded = self.granted if self.role is Role.PROSPECTIVE else self.granted | self.rejected
+        return [node_id for node_id in self.voters if node_id not in recorded]
 
 
 @dataclass(slots=True)

@@ -37,8 +37,8 @@ from kafka_compat.tasks import Tasks
 if TYPE_CHECKING:
     from kafka_compat.cluster.broker_context import BrokerContext, StoreConnection
     from kafka_compat.cluster.controller_orders import ControllerOrders
-    from kafka_compat.cluster.controller_reach import ControllerConnection, ControllerReach
     from kafka_compat.cluster.controller_settings import ControllerTermSettings
+    from kafka_compat.cluster.forwarding import Forwarding
     from kafka_compat.cluster.local_orders import LocalOrders
     from kafka_compat.cluster.own_store import OwnStore
     from kafka_compat.cluster.peering import Peering
@@ -79,7 +79,6 @@ class Membership:
         self._tasks: Tasks | None = None
         """The background tasks of this startup, or None before `create` and after `leave`."""
         self._peering: Peering | None = None
-        self._controller_reach: ControllerReach | None = None
         """The connection of the controller, in a cluster with a metadata quorum."""
         self._epoch = -1
         """The epoch of a standalone broker's registration, or -1 before it is registered."""
@@ -137,9 +136,8 @@ class Membership:
             )
             peering.can_store_change = self._source.can_store_change
             if self._source.participant is not None:
-                from kafka_compat.cluster.controller_reach import ControllerReach
-
-                self._controller_reach = ControllerReach(metadata, peering.addresses.known, tasks)
+                metadata.serves_for_controller = True
+                peering.forward_requests()
         self.replicas = ReplicaManager(
             metadata.local_id,
             context.log_dirs,
@@ -200,10 +198,10 @@ class Membership:
         context = self._context
         return LocalOrders(self.orders, context.metadata.local_id, context.config.inter_broker_listener)
 
-    def controller_called(self, connection: ControllerConnection, controller_id: int) -> None:
-        """Record the connection over which the controller sends its requests."""
-        if self._controller_reach is not None:
-            self._controller_reach.called(connection, controller_id)
+    @property
+    def forwarding(self) -> Forwarding | None:
+        """Forwards clients' requests to the controller. None if the cluster has no quorum."""
+        return None if self._peering is None else self._peering.forwarding
 
     def marker_writer(self, local: MarkerWriter) -> MarkerWriter:
         """Return a marker writer for all partitions. `local` writes to this broker's partitions."""

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from kafka_compat.cluster.metadata_move import MetadataMove, NotReady, Side, deactivate
@@ -46,8 +47,15 @@ _ALIVE: Final = (SessionState.CONNECTED, SessionState.SUSPENDED)
 class MetadataMigration:
     """The part of one broker. `connect` opens sessions with the stores."""
 
-    def __init__(self, broker_id: int, connect: Mapping[StoreName, ConnectStore]) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        connect: Mapping[StoreName, ConnectStore],
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`now_s` returns the time in seconds of a monotonic clock."""
         self._broker_id = broker_id
+        self._now_s = now_s
         self._connect = connect
         self._sessions: dict[StoreName, MetadataStore] = {}
         self._problem = ""
@@ -59,16 +67,16 @@ class MetadataMigration:
         try:
             while True:
                 try:
-                    await self._stay_connected()
-                    await self._look()
+                    await self.look()
                     await asyncio.sleep(LOOK_S)
                 except (MetadataStoreError, MalformedNode, NotReady) as error:
                     self._report(str(error) or type(error).__name__)
                     await asyncio.sleep(RETRY_S)
         finally:
-            await self._disconnect()
+            await self.disconnect()
 
-    async def _disconnect(self) -> None:
+    async def disconnect(self) -> None:
+        """Close the sessions."""
         sessions, self._sessions = self._sessions, {}
         for session in sessions.values():
             await session.close()
@@ -92,7 +100,11 @@ class MetadataMigration:
                 await session.ensure(READY_BROKERS)
                 await session.create(path, ephemeral=True)
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
+        """Connect to both stores, and begin, continue or abort a move if this is due. Raises
+        MetadataStoreError, MalformedNode or NotReady.
+        """
+        await self._stay_connected()
         sides = {name: Side(name, session) for name, session in self._sessions.items()}
         markers: dict[StoreName, Marker | None] = {}
         for name, side in sides.items():
@@ -122,7 +134,7 @@ class MetadataMigration:
                 await self._move(source, target, left.move)
 
     def _waits_too_long(self, move: int) -> bool:
-        now_s = asyncio.get_running_loop().time()
+        now_s = self._now_s()
         if self._leaving[0] != move:
             self._leaving = move, now_s
         return now_s - self._leaving[1] >= ABORT_AFTER_S

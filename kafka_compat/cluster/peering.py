@@ -47,6 +47,7 @@ from kafka_compat.tasks import Tasks
 
 if TYPE_CHECKING:
     from kafka_compat.cluster.broker_context import BrokerContext
+    from kafka_compat.cluster.forwarding import Forwarding
     from kafka_compat.cluster.remote_partitions import RemotePartitions
     from kafka_compat.cluster.remote_persister import RemoteShareCoordinators
     from kafka_compat.cluster.remote_producer import RemoteProducer
@@ -119,13 +120,7 @@ class Peering:
         self._malformed = malformed
         self._client_id = f"broker-{metadata.local_id}"
         self.addresses = BrokerAddresses(metadata, self._store, config.inter_broker_listener)
-        self._link = ControllerLink(
-            self._client_id,
-            service,
-            self.addresses.of_controller,
-            config.int("controller.socket.timeout.ms"),
-            self._security,
-        )
+        self._link = self._controller_link(self._client_id)
         self.features = FinalizedFeatures(tasks, config, metadata, malformed, peer_levels=self.peer_levels)
         self.config_changes = ConfigChanges(tasks, settings_changed, context.clock.now_ms, malformed)
         self._enrolment = Enrolment(
@@ -156,13 +151,28 @@ class Peering:
         self.remote_partitions = Lazy(self._make_remote_partitions)
         self.remote_producer = Lazy(self._make_remote_producer)
         self._fetchers: ReplicaFetchers
+        self.forwarding: Forwarding | None = None
         self._handed_over = False
         self.can_store_change: Callable[[], bool] = lambda: True
         """Function that returns whether the metadata store can be written, as far as this broker knows."""
 
+    def _controller_link(self, client_id: str) -> ControllerLink:
+        timeout_ms = self._context.config.int("controller.socket.timeout.ms")
+        return ControllerLink(
+            client_id, self._service, self.addresses.of_controller, timeout_ms, self._security
+        )
+
     @property
     def broker_epoch(self) -> int:
         return self._enrolment.broker_epoch
+
+    def forward_requests(self) -> None:
+        """Forward clients' requests to the controller if another broker is the controller."""
+        from kafka_compat.cluster.forwarding import CLIENT_ID_PREFIX, Forwarding
+
+        # A connection of its own: an election that a client has requested must not delay ISR proposals.
+        link = self._controller_link(f"{CLIENT_ID_PREFIX}{self._context.metadata.local_id}")
+        self.forwarding = Forwarding(link)
 
     def fetch_for(self, replicas: ReplicaManager) -> None:
         """Start fetching followed partitions from their leaders."""
@@ -356,6 +366,8 @@ class Peering:
         await self.proposals.close()
         await self._enrolment.leave()
         await self._link.close()
+        if self.forwarding is not None:
+            await self.forwarding.close()
 
     async def close(self) -> None:
         """Close the connections to other brokers."""

@@ -2,9 +2,9 @@
 them out and reports them in UpdateMetadata requests.
 
 As in Kafka with ZooKeeper, only the controller accepts requests to change topics; other brokers respond
-NOT_CONTROLLER, unless the controller's process has ended: then the next controller carries the changes out.
-Any broker can create a requested topic that is missing. All methods raise KafkaError with the client's error
-code. After all checks, `charge` is called with the number of new partitions.
+NOT_CONTROLLER. In a cluster with a quorum, every broker accepts them, as in Kafka. Any broker can create a
+requested topic that is missing. All methods raise KafkaError with the client's error code. After all checks,
+`charge` is called with the number of new partitions.
 """
 
 from __future__ import annotations
@@ -364,7 +364,7 @@ class Topics:
                     seen.clear()
 
     async def _check_controller(self) -> None:
-        if not await self._service.begin() and not self._metadata.has_controller_left:
+        if not await self._service.begin() and not self._metadata.serves_for_controller:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
     async def until_led(self, name: str, partition_count: int) -> TopicMetadata:

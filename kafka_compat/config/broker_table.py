@@ -2,7 +2,7 @@
 The settings for consumer groups (group.consumer.*), share groups (group.share.*) and dead letter queues
 (errors.deadletterqueue.*), and their defaults, are those of Kafka 4.4. The settings group.coordinator.* also
 accept the values of Kafka 4.4, and controller.quorum.* have its bounds. controller.quorum.auto.join.enable,
-which Kafka 4.2 added, is not reported.
+which Kafka 4.2 added, is reported only by nodes of a quorum.
 
 Columns: name, type, default, importance, update mode (read-only: only at startup; per-broker and
 cluster-wide: also by AlterConfigs, KIP-226; internal: read-only and never reported), effect, rule for values

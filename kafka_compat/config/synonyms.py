@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kafka_compat.config.broker_config import UNIT_GROUPS, BrokerConfig
 from kafka_compat.config.group import BROKER_SETTINGS, group_keys
 from kafka_compat.config.keys import ConfigKey, broker_keys, dynamic_only_keys, topic_keys
+from kafka_compat.config.quorum_names import AUTO_JOIN
 from kafka_compat.config.topic import server_default
 from kafka_compat.config.topic_table import SERVER_SYNONYMS
 
@@ -124,8 +125,14 @@ def default_broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def broker_entry_names(config: BrokerConfig) -> list[str]:
-    """Return the names in DescribeConfigs: all non-internal broker settings, and other configured names."""
-    names = [name for name, key in broker_keys().items() if key.update != "internal"]
+    """Return the names in DescribeConfigs: all non-internal broker settings, and other configured names. Only
+    nodes of a quorum report the setting that Kafka 4.2 added.
+    """
+    names = [
+        name
+        for name, key in broker_keys().items()
+        if key.update != "internal" or (name == AUTO_JOIN and config.quorum is not None)
+    ]
     given = {**config.static, **config.dynamic_default, **config.dynamic_broker}
     return names + [name for name in given if name not in broker_keys()]
 

@@ -1,13 +1,16 @@
 """AlterPartitionReassignments (API key 45): start or cancel partition reassignments (KIP-455). Served only
-by the controller. Version 1 can forbid changes of the replication factor (KIP-860).
+by the controller, to which the other brokers of a quorum forward requests. Version 1 can forbid changes of
+the replication factor (KIP-860).
 """
+
+from typing import cast
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.coordination.controller.effects import ReassignmentReply
 from kafka_compat.coordination.controller.events import ReassignmentRequested
 from kafka_compat.coordination.controller.outcomes import ControllerError, TopicPartition
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
-from kafka_compat.handlers.authorization import require_cluster
+from kafka_compat.handlers.forwarding import require_cluster_or_forwarder, response_of_controller
 from kafka_compat.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -21,7 +24,10 @@ from kafka_compat.security.authorizer import Operation
 async def alter_partition_reassignments(
     ctx: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    require_cluster(ctx, Operation.ALTER)
+    require_cluster_or_forwarder(ctx, Operation.ALTER)
+    forwarded = await response_of_controller(ctx, request)
+    if forwarded is not None:
+        return cast(AlterPartitionReassignmentsResponse, forwarded)
     targets = {
         TopicPartition(topic.name, item.partition_index): (
             None if item.replicas is None else tuple(item.replicas)

@@ -1,6 +1,9 @@
 """ElectLeaders (API key 43): elect preferred or unclean leaders on request (KIP-460). Served only by the
-controller; other brokers return NOT_CONTROLLER for each partition, as in Kafka.
+controller. In a cluster with a quorum, other brokers forward the request; with ZooKeeper, they return
+NOT_CONTROLLER for each partition, as in Kafka.
 """
+
+from typing import Final, cast
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.controller_wire import partitions_of
@@ -13,7 +16,11 @@ from kafka_compat.coordination.controller.outcomes import (
     TopicPartition,
 )
 from kafka_compat.errors import ErrorCode
-from kafka_compat.handlers.authorization import require_cluster
+from kafka_compat.handlers.forwarding import (
+    is_forwarded,
+    require_cluster_or_forwarder,
+    response_of_controller,
+)
 from kafka_compat.long_work import gathered
 from kafka_compat.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -23,12 +30,18 @@ from kafka_compat.protocol.messages.elect_leaders import (
 )
 from kafka_compat.security.authorizer import Operation
 
+_FORWARDED_VERSION: Final = 2
+"""Version 0 has no error code for the whole request."""
+
 
 @handler(0, 2)
 async def elect_leaders(ctx: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    require_cluster(ctx, Operation.ALTER)
+    require_cluster_or_forwarder(ctx, Operation.ALTER)
     if request.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
         return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
+    forwarded = await response_of_controller(ctx, request, _FORWARDED_VERSION)
+    if forwarded is not None:
+        return cast(ElectLeadersResponse, forwarded)
     partitions = None
     if request.topic_partitions is not None:
         wanted = partitions_of((topic.topic, topic.partitions) for topic in request.topic_partitions)
@@ -38,6 +51,8 @@ async def elect_leaders(ctx: RequestContext, request: ElectLeadersRequest) -> El
     )
     if isinstance(reply, ElectionReply) and reply.error == ControllerError.NONE:
         outcomes = reply.partitions
+    elif is_forwarded(ctx):
+        return ElectLeadersResponse(error_code=ErrorCode.NOT_CONTROLLER)
     else:
         asked = partitions if partitions is not None else _all_partitions(ctx)
         outcomes = dict.fromkeys(asked, Outcome(ControllerError.NOT_CONTROLLER))

@@ -1,4 +1,8 @@
-"""ListPartitionReassignments (API key 46, KIP-455): return reassignments. Served only by the controller."""
+"""ListPartitionReassignments (API key 46, KIP-455): return reassignments. Served only by the controller,
+to which the other brokers of a quorum forward requests.
+"""
+
+from typing import cast
 
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.cluster.controller_wire import partitions_of
@@ -6,7 +10,7 @@ from kafka_compat.coordination.controller.effects import ReassignmentsReply
 from kafka_compat.coordination.controller.events import ReassignmentsListed
 from kafka_compat.coordination.controller.outcomes import ControllerError
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode
-from kafka_compat.handlers.authorization import require_cluster
+from kafka_compat.handlers.forwarding import require_cluster_or_forwarder, response_of_controller
 from kafka_compat.long_work import gathered
 from kafka_compat.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -21,7 +25,10 @@ from kafka_compat.security.authorizer import Operation
 async def list_partition_reassignments(
     ctx: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    require_cluster(ctx, Operation.DESCRIBE)
+    require_cluster_or_forwarder(ctx, Operation.DESCRIBE)
+    forwarded = await response_of_controller(ctx, request)
+    if forwarded is not None:
+        return cast(ListPartitionReassignmentsResponse, forwarded)
     partitions = None
     if request.topics is not None:
         wanted = partitions_of((topic.name, topic.partition_indexes) for topic in request.topics)

@@ -1,13 +1,15 @@
 """UpdateFeatures (API key 57): change the finalized levels of features (KIP-584), with the rules of Apache
-Kafka 4.4. Served only by the controller.
+Kafka 4.4. Served only by the controller, to which the other brokers of a quorum forward requests.
 
 Either all updates succeed, or none. Version 2 reports only the first error. If an older version names no
 supported feature, the response is that of Apache Kafka 3.9 with ZooKeeper, which has no features.
 """
 
+from typing import cast
+
 from kafka_compat.api.handler import RequestContext, handler
 from kafka_compat.errors import NOT_THE_CONTROLLER, ErrorCode, KafkaError
-from kafka_compat.handlers.authorization import require_cluster
+from kafka_compat.handlers.forwarding import require_cluster_or_forwarder, response_of_controller
 from kafka_compat.metadata.features import SUPPORTED, FeatureUpdate
 from kafka_compat.protocol.messages.update_features import (
     FeatureUpdateKey,
@@ -25,7 +27,10 @@ _FIRST_VERSION_OF_ONE_ERROR = 2
 
 @handler(0, 2)
 async def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    require_cluster(ctx, Operation.ALTER)
+    require_cluster_or_forwarder(ctx, Operation.ALTER)
+    forwarded = await response_of_controller(ctx, request)
+    if forwarded is not None:
+        return cast(UpdateFeaturesResponse, forwarded)
     if ctx.services.metadata.controller_id != ctx.services.metadata.local_id:
         return UpdateFeaturesResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_THE_CONTROLLER)
     is_old = ctx.api_version < _FIRST_VERSION_OF_ONE_ERROR

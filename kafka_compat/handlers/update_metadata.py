@@ -13,10 +13,7 @@ from kafka_compat.security.authorizer import Operation
 @handler(0, 8, cluster=True)
 def update_metadata(ctx: RequestContext, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
-    membership = ctx.services.membership
-    error = membership.orders.update_metadata(
+    error = ctx.services.membership.orders.update_metadata(
         request.controller_epoch, request.broker_epoch, update_of(request)
     )
-    if not error:
-        membership.controller_called(ctx.caller.session, request.controller_id)
     return UpdateMetadataResponse(error_code=error)

@@ -40,8 +40,10 @@ class MetadataCache:
         this object, because leaders and offline replicas depend on which brokers are alive.
         """
         self.controller_id = -1
-        self.has_controller_left = False
-        """Whether `controller_id` has closed its connection to this broker. Its process may have ended."""
+        self.serves_for_controller = False
+        """Whether every broker accepts the requests that are meant for the controller, as in Apache Kafka's
+        quorums. Responses then name this broker as the controller.
+        """
         self.topics: dict[str, TopicMetadata] = {}
         self.brokers: dict[int, BrokerMetadata] = {}
         self.finalized_features_epoch = -1
@@ -53,14 +55,11 @@ class MetadataCache:
 
     @property
     def controller_for_clients(self) -> int:
-        """The ID of the controller in responses. Some clients wait in vain for one that has ended."""
-        return self.local_id if self.has_controller_left else self.controller_id
-
-    def set_controller_left(self, has_left: bool) -> None:
-        """Record whether the controller has closed its connection. A new controller resets this."""
-        if has_left != self.has_controller_left:
-            self.has_controller_left = has_left
-            self.generation += 1
+        """The ID of the controller in responses. It is this broker if any broker will do, because librdkafka
+        waits until its request times out for a controller whose process has ended.
+        """
+        is_own = self.serves_for_controller and self.controller_id >= 0 and self.local_id in self.brokers
+        return self.local_id if is_own else self.controller_id
 
     def reachable_leader(self, partition: PartitionMetadata) -> int | None:
         """Return the leader's ID, or None if the leader is not registered. Metadata responses omit such
@@ -165,7 +164,6 @@ class MetadataChange:
         self._cache.generation += 1
 
     def set_controller(self, controller_id: int) -> None:
-        self._cache.set_controller_left(False)
         if controller_id != self._cache.controller_id:
             self._cache.controller_id = controller_id
             self._cache.generation += 1

@@ -127,14 +127,14 @@ def check_directories(
             )
     is_ours = files.exists(f"{metadata_directory}/{METADATA_LOG}/{OWN_LOG}")
     reason = why_kafkas(metadata_directory, files)
-    if reason is None and not is_ours:
-        for directory, properties in found.items():
-            if properties.version == 1 and _has_partitions(directory, files):
-                reason = f"{directory} contains partitions of a Kafka in KRaft mode"
     if reason is not None:
         raise InconsistentMetaProperties(
             f"{reason}. This node cannot open the metadata of Apache Kafka: choose other log.dirs"
         )
+    if not is_ours:
+        for directory, properties in found.items():
+            if properties.version == 1 and _has_partitions(directory, files):
+                raise InconsistentMetaProperties(_without_metadata(directory, metadata_directory))
     return NodeDirectories(cluster_id, found, unformatted)
 
 
@@ -163,6 +163,16 @@ def why_kafkas(metadata_directory: str, filesystem: Filesystem | None = None) ->
                 f"{sorted(types)}, of which only {_FEATURE_LEVEL} (feature levels) can be ignored"
             )
     return None
+
+
+def _without_metadata(directory: str, metadata_directory: str) -> str:
+    return (
+        f"{directory} contains partitions, but {metadata_directory} (metadata.log.dir) contains no metadata "
+        "log: it was deleted, or the partitions belong to Apache Kafka in KRaft mode, whose directories this "
+        "node cannot open. Restore the metadata log, or choose other log.dirs. If the partitions belong to "
+        "this node and other voters have the metadata, create the empty file "
+        f"{metadata_directory}/{METADATA_LOG}/{OWN_LOG}: the node then fetches the metadata from them"
+    )
 
 
 def _has_partitions(directory: str, files: Filesystem) -> bool:

@@ -5,7 +5,17 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kafka_compat.status.rules import Problem
-from kafka_compat.status.snapshot import Broker, Group, LogDir, Partition, Quorum, Rates, Snapshot, Topic
+from kafka_compat.status.snapshot import (
+    Broker,
+    Group,
+    LogDir,
+    Migration,
+    Partition,
+    Quorum,
+    Rates,
+    Snapshot,
+    Topic,
+)
 
 VERSION: Final = 1
 """Version of the JSON format. Added fields do not change the version."""
@@ -22,6 +32,7 @@ def as_json(snapshot: Snapshot, problems: Sequence[Problem], rates: Rates | None
         "is_kraft": snapshot.is_kraft,
         "controller_id": snapshot.controller_id,
         "quorum": None if snapshot.quorum is None else _quorum(snapshot.quorum),
+        "migration": None if snapshot.migration is None else _migration(snapshot.migration),
         "brokers": [_broker(each) for each in snapshot.brokers],
         "topics": [_topic(each, rates) for each in snapshot.topics],
         "groups": [_group(each) for each in snapshot.groups],
@@ -56,6 +67,10 @@ def _quorum(quorum: Quorum) -> dict[str, Any]:
             for each in quorum.replicas
         ],
     }
+
+
+def _migration(migration: Migration) -> dict[str, Any]:
+    return {"brokers": list(migration.brokers), "target": migration.target}
 
 
 def _broker(broker: Broker) -> dict[str, Any]:

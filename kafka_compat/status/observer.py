@@ -12,6 +12,7 @@ from kafka_compat.client.partitions import TopicPartition, each_partition
 from kafka_compat.errors import ErrorCode, KafkaError, known_code
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.security.sasl.client import Untrusted
+from kafka_compat.status.migration import ask_migration
 from kafka_compat.status.quorum import ask_quorum
 from kafka_compat.status.snapshot import Broker, Group, LogDir, Partition, Position, Snapshot, Topic
 
@@ -97,6 +98,7 @@ class Observer:
             unserved=tuple(unserved),
             brokers=self._brokers(nodes, versions, metadata),
             quorum=ask_quorum(self) if of_quorum else None,
+            migration=ask_migration(self, sorted(versions)) if of_quorum else None,
             missing=tuple(self._missing),
         )
 

@@ -16,6 +16,7 @@ from kafka_compat.status.rules import USABLE_MIN, Problem
 from kafka_compat.status.snapshot import (
     Broker,
     LogDir,
+    Migration,
     Quorum,
     QuorumReplica,
     Rates,
@@ -98,7 +99,7 @@ def draw(view: View, console: Console, rows: int | None = None) -> RenderableTyp
     sections = [
         *([_hour(view.hour, console.width)] if view.hour else []),
         _brokers(snapshot),
-        *([_quorum(snapshot.quorum)] if snapshot.quorum is not None else []),
+        *([_quorum(snapshot.quorum, snapshot.migration)] if snapshot.quorum is not None else []),
         _topics(snapshot, view.rates),
         _groups(snapshot),
         *([_disks(snapshot)] if snapshot.log_dirs else []),
@@ -215,12 +216,15 @@ def _brokers(snapshot: Snapshot) -> Section:
     return Section(heading, columns, rows, lambda shown: f"and {counted(len(rows) - shown, 'broker')} more")
 
 
-def _quorum(quorum: Quorum) -> Section:
+def _quorum(quorum: Quorum, migration: Migration | None) -> Section:
     heading = _heading("QUORUM", counted(len(quorum.voters), "voter"))
     if quorum.error is not None:
         heading.append(f", {quorum.error}", _BAD)
     else:
         heading.append(f", leader {quorum.leader_id}, epoch {quorum.epoch}")
+    if migration is not None:
+        target = "no target" if migration.target is None else f"to {migration.target}"
+        heading.append(f", migration {target} ({counted(len(migration.brokers), 'broker')} prepared)", _ODD)
 
     def row(each: QuorumReplica) -> list[Text]:
         is_leader = each.node_id == quorum.leader_id

@@ -216,6 +216,15 @@ class Quorum(NamedTuple):
         return tuple(each for each in self.replicas if each.is_voter)
 
 
+class Migration(NamedTuple):
+    """Brokers that are prepared for a migration. `target` is the store to which the metadata moves, or has
+    moved: zookeeper or quorum, or None if it has not been set.
+    """
+
+    brokers: tuple[int, ...]
+    target: str | None
+
+
 class Snapshot(NamedTuple):
     """The state of a cluster. `taken_at_s` is a monotonic time for computing rates. With a metadata quorum
     (KRaft), Kafka's brokers do not report the controller. `unserved` contains (broker ID, name of a Kafka
@@ -235,6 +244,8 @@ class Snapshot(NamedTuple):
     missing: tuple[str, ...] = ()
     quorum: Quorum | None = None
     """The metadata quorum, or None with ZooKeeper, on standalone brokers, or without permission."""
+    migration: Migration | None = None
+    """The migration of the metadata for which brokers are prepared, or None."""
 
 
 class Rates(NamedTuple):

@@ -105,7 +105,7 @@ class Growth:
             until(lambda: self._lag(node_id) <= 0, "the node as a voter", WITHIN_S)
 
     def _controller(self) -> int:
-        return until(self._client.controller_id, "a controller")
+        return self._side.controller_id(self._client)
 
     def _create(self) -> None:
         """Create all topics, and wait until every partition has a leader."""

@@ -4,10 +4,11 @@ python -m tests.bench.quorum_kills [--separate] [--kills 6] [--clients confluent
 
 This broker and Apache Kafka 4.4.0 are compared in pairs of runs, in the order A B, B A, A B, … Both have the
 same timeouts, which are Kafka's defaults, and three replicas of each partition. Without `--separate`, three
-combined nodes are killed in turn: the leader of the quorum, the broker that Metadata names as the controller,
-and another one. With it, three brokers have three controllers of their own, and the leader of the quorum and
-the broker that Metadata names as the controller are killed in turn. A node is started again when all clients
-have been served, and the next one is killed when all replicas are in sync. Measurements:
+combined nodes are killed in turn: the leader of the quorum, the broker that was elected controller (with
+Apache Kafka: that Metadata names as the controller), and another one. With it, three brokers have three
+controllers of their own, and the leader of the quorum and this broker are killed in turn. A node is started
+again when all clients have been served, and the next one is killed when all replicas are in sync.
+Measurements:
 
 - producers: the longest time between two acknowledgements of one partition for any idempotent producer with
   acks=all (tests/faults/producers.py). With combined nodes only.
@@ -98,7 +99,7 @@ class Kills:
         return not set(self._side.voters) & set(self._side.brokers)
 
     def _controller(self) -> int:
-        return until(self._client.controller_id, "a controller")
+        return self._side.controller_id(self._client)
 
     def _other(self) -> int:
         others = set(self._side.brokers) - {self._client.quorum_leader(), self._controller()}

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.bench.quorum_client import ClusterClient, until
 from tests.bench.sides import Side, environment_of
+from tests.support.controllers import elected_controller
 from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.ports import free_port
 from tests.support.servers import PROJECT, GenuineKafka, KafkaCompatBroker, metadata
@@ -86,6 +88,15 @@ class QuorumSide(Side):
         """Return whether a broker lists all brokers."""
         known = metadata(self.brokers[broker_id].port)
         return known is not None and {each.node_id for each in known.brokers} == set(self.brokers)
+
+    def controller_id(self, client: ClusterClient) -> int:
+        """Return the broker that Metadata names as the controller or, on this broker's side, where brokers
+        name themselves, the one that was elected. Waits until there is one.
+        """
+        if self.label == "genuine":
+            return until(client.controller_id, "a controller")
+        logs = {broker_id: node.log for broker_id, node in self.brokers.items()}
+        return until(lambda: elected_controller(logs), "a controller")
 
     def complete(self) -> bool:
         return all(map(self.knows_all, self.brokers))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from kafka_compat.cluster.metadata_migration import ABORT_AFTER_S, SETTING, MetadataMigration
 from kafka_compat.cluster.metadata_move import MetadataMove, NotReady, Side
 from kafka_compat.cluster.shared_store import CurrentSession, StoreMoved, refuse_moved
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.store_marker import (
+    COPIER,
     MARKER,
     READY_BROKERS,
     Marker,
@@ -106,6 +109,14 @@ class Stores:
         await first.create(znodes.broker_path(1), ephemeral=True)
         await first.create(znodes.CONTROLLER, ephemeral=True)
         await first.create(znodes.CONTROLLER_EPOCH, b"7")
+
+    def migration(self, broker_id: int, now_s: Callable[[], float]) -> MetadataMigration:
+        """Return the part of a broker in migrations."""
+
+        async def connect(name: StoreName) -> MetadataStore:
+            return self.trees[name].connect()
+
+        return MetadataMigration(broker_id, {name: partial(connect, name) for name in StoreName}, now_s)
 
     def move(self, *, backwards: bool = False) -> MetadataMove:
         source, target = (Side(name, self.trees[name].connect()) for name in StoreName)
@@ -303,6 +314,29 @@ async def test_an_aborted_move_makes_the_source_active_again_and_loses_nothing_a
     found = await nodes_of(both.trees[StoreName.QUORUM].connect(), _TOPICS)
     del found["/brokers/topics"]
     assert {path: version for path, (_, version) in found.items()} == acknowledged
+
+
+async def test_a_move_that_is_not_complete_after_a_minute_is_aborted(both: Stores) -> None:
+    """Broker 1 has begun the move, and stands still, with living sessions. Broker 2 waits for it."""
+    source, target = (both.trees[name].connect() for name in StoreName)
+    settings = znodes.encode_config({SETTING: StoreName.QUORUM.value})
+    await source.create(znodes.config_path("brokers", znodes.DEFAULT_ENTITY), settings)
+    await source.set(MARKER, Marker(StoreState.LEAVING, 1, (1,)).encoded())
+    await target.set(MARKER, Marker(StoreState.FILLING, 1).encoded())
+    await target.create(COPIER, b"1", ephemeral=True)
+    now_s = 5.0
+    migration = both.migration(2, lambda: now_s)
+    await migration.look()
+    now_s += ABORT_AFTER_S - 0.1
+    await migration.look()
+    assert await both.states() == [StoreState.LEAVING, StoreState.FILLING]
+    now_s += 0.1
+    await migration.look()
+    assert await both.states() == [StoreState.ACTIVE, StoreState.INACTIVE]
+    await target.delete(COPIER)
+    await migration.look()
+    assert await both.states() == [StoreState.ACTIVE, StoreState.INACTIVE]
+    await migration.disconnect()
 
 
 async def test_a_copier_cannot_complete_a_move_that_was_aborted_and_an_abort_cannot_undo_one(

@@ -8,6 +8,7 @@ import pytest
 
 from kafka_compat.config import BrokerConfig, ConfigError, ConfigFileError, load
 from kafka_compat.config.listeners import Listener
+from kafka_compat.config.synonyms import broker_entry_names
 from tests.config.quorum_cases import BROKER, CASES, COMBINED, CONTROLLER, Case
 from tests.config.stock_files import STOCK_FILES
 from tests.support import campaign
@@ -94,6 +95,12 @@ def test_only_controllers_whose_voters_are_in_the_log_join_them_by_themselves() 
         assert found is not None and found.auto_join is expected
     with pytest.raises(ConfigError, match="only supported when process"):
         quorum(BROKER, **join)
+
+
+def test_only_nodes_of_a_quorum_report_whether_they_join_the_voters_by_themselves() -> None:
+    name = "controller.quorum.auto.join.enable"
+    assert name in broker_entry_names(quorum(COMBINED))
+    assert name not in broker_entry_names(quorum(COMBINED, zookeeper_connect="localhost:2181"))
 
 
 def test_a_quorum_is_ignored_if_zookeeper_is_set() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from kafka_compat.protocol.api_keys import ApiKey
 from tests.conformance.wire import Closed, Connection, Plain
 from tests.faults.cluster import BROKER_IDS, FaultCluster, PartitionState
+from tests.support.controllers import elected_controller
 from tests.support.ports import free_port
 from tests.support.process import wait_until
 from tests.support.servers import KafkaCompatBroker, Server
@@ -20,7 +21,7 @@ _SEPARATE_IDS = (101, 102, 103)
 
 
 class QuorumFaultCluster(FaultCluster):
-    """The state of partitions is what the controller's broker reports, or another one while it is away."""
+    """The state of partitions is what the elected controller reports, or another broker while it is away."""
 
     def __init__(
         self,
@@ -119,8 +120,8 @@ class QuorumFaultCluster(FaultCluster):
                 for broker_id in BROKER_IDS
                 if (answer := self._ask_one(broker_id, ApiKey.METADATA, 9, request)) is not None
             }
-            named = [answer["controller_id"] for answer in answers.values()]
-            found.extend(answer for broker_id, answer in answers.items() if broker_id in named)
+            elected = self.controller()
+            found.extend(answer for broker_id, answer in answers.items() if broker_id == elected)
             found.extend(answers.values())
             return bool(found)
 
@@ -131,8 +132,7 @@ class QuorumFaultCluster(FaultCluster):
         return {broker["node_id"] for broker in self._metadata([])["brokers"]}
 
     def controller(self) -> int | None:
-        found: int = self._metadata([])["controller_id"]
-        return None if found < 0 else found
+        return elected_controller({broker_id: broker.log for broker_id, broker in self.brokers.items()})
 
     def states(self, topic: str) -> dict[int, PartitionState]:
         (found,) = self._metadata([topic])["topics"]

@@ -12,6 +12,7 @@ from kafka_compat.storage.records.batch import read_headers
 from kafka_compat.storage.records.records import iter_records
 from tests.conformance.wire import Closed, Connection, Plain
 from tests.partitions.network import Network
+from tests.support.controllers import elected_controller
 from tests.support.process import wait_until
 from tests.support.servers import KafkaCompatBroker, ZooKeeper
 
@@ -152,6 +153,12 @@ class PartitionedCluster:
         }
 
     def controller_id(self, broker_id: int) -> int:
+        """Return the ID of the controller. On a quorum, brokers name themselves in responses."""
+        if self._quorum:
+            logs = {each: broker.log for each, broker in self.brokers.items()}
+            elected = elected_controller(logs)
+            assert elected is not None
+            return elected
         answer = self.ask(broker_id, ApiKey.METADATA, 12, {"topics": []})
         found: int = answer["controller_id"]
         return found

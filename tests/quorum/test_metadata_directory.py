@@ -177,11 +177,18 @@ def test_users_that_kafka_formatted_are_not_ignored(paths: list[str]) -> None:
         check(paths)
 
 
-def test_partitions_of_kafka_are_refused_even_without_a_metadata_log(paths: list[str]) -> None:
+def test_partitions_without_a_metadata_log_are_refused_until_the_operator_says_that_they_are_ours(
+    paths: list[str],
+) -> None:
     write_properties(paths[1], 1, CLUSTER)
     (Path(paths[1]) / "orders-0").mkdir()
-    with pytest.raises(InconsistentMetaProperties, match="partitions of a Kafka in KRaft mode"):
+    with pytest.raises(InconsistentMetaProperties, match="contains no metadata log: it was") as refused:
         check(paths)
+    mark = Path(paths[0]) / LOG / OWN_LOG
+    assert f"create the empty file {mark}" in str(refused.value)
+    mark.parent.mkdir(parents=True)
+    mark.touch()
+    assert check(paths).keys() == {*paths}
 
 
 def test_our_log_with_kafkas_records_is_ours(paths: list[str]) -> None:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafka_compat.status.snapshot import Broker, Group, LogDir, Partition, Position, Quorum, Snapshot, Topic
+from kafka_compat.status.snapshot import (
+    Broker,
+    Group,
+    LogDir,
+    Migration,
+    Partition,
+    Position,
+    Quorum,
+    Snapshot,
+    Topic,
+)
 
 GIB = 1 << 30
 
@@ -51,6 +61,7 @@ def snapshot(
     unserved: Sequence[tuple[int, str]] = (),
     missing: Sequence[str] = (),
     quorum: Quorum | None = None,
+    migration: Migration | None = None,
 ) -> Snapshot:
     """Of broker 1 alone, unless said otherwise; of Friday, 13 February 2009, 23:31:30 UTC."""
     return Snapshot(
@@ -66,6 +77,7 @@ def snapshot(
         unserved=tuple(unserved),
         missing=tuple(missing),
         quorum=quorum,
+        migration=migration,
     )
 
 

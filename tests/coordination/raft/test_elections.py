@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from kafka_compat.coordination.raft import effects, events
 from kafka_compat.coordination.raft.events import RaftError
-from kafka_compat.coordination.raft.values import Batch, ElectionState, OffsetAndEpoch, Role
+from kafka_compat.coordination.raft.quorum_state import SUCCESSION_STEP_MS
+from kafka_compat.coordination.raft.values import (
+    Batch,
+    ElectionState,
+    OffsetAndEpoch,
+    RaftSettings,
+    Role,
+)
 from tests.coordination.raft.bench import Bench, key, log_of
 
 
@@ -125,6 +132,30 @@ def test_a_prospective_node_that_cannot_win_follows_the_leader_that_it_knew() ->
         answer = events.VoteAnswered(vote.correlation_id, vote.node_id, RaftError.NONE, 1, 2, False, True)
         bench.send(answer)
     assert (bench.machine.role, bench.machine.leader_id) == (Role.FOLLOWER, 2)
+
+
+def test_a_voter_that_rejected_a_pre_vote_is_asked_again_soon() -> None:
+    """It may notice later than this node that the leader, node 2, is gone."""
+    bench = Bench().follow()
+    vote = next(each for each in bench.until(effects.SendVote) if each.node_id == 3)
+    bench.send(events.VoteAnswered(vote.correlation_id, 3, RaftError.NONE, 1, 2, False, True))
+    rejected_ms = bench.now_ms
+    (again,) = bench.until(effects.SendVote)
+    assert (again.node_id, bench.now_ms - rejected_ms) == (3, SUCCESSION_STEP_MS)
+    bench.send(events.VoteAnswered(again.correlation_id, 3, RaftError.NONE, 1, 2, True, True))
+    assert bench.machine.role is Role.CANDIDATE
+
+
+def test_a_candidate_that_has_split_the_vote_does_not_wait_for_its_election_timeout() -> None:
+    bench = Bench()
+    vote = next(each for each in bench.until(effects.SendVote) if each.node_id == 3)
+    bench.send(events.VoteAnswered(vote.correlation_id, 3, RaftError.NONE, 0, -1, True, True))
+    to_2, to_3 = bench.all(effects.SendVote)
+    bench.send(events.RequestFailed(to_2.correlation_id, 2, is_refused=True))
+    bench.send(events.VoteAnswered(to_3.correlation_id, 3, RaftError.NONE, 1, -1, False, False))
+    assert bench.machine.role is Role.CANDIDATE
+    bench.pass_time(RaftSettings().election_backoff_max_ms)
+    assert bench.machine.role is Role.PROSPECTIVE
 
 
 def test_a_late_vote_does_not_count() -> None:
