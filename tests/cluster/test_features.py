@@ -16,15 +16,32 @@ from kafka_compat.metadata.features import GROUP_VERSION, SHARE_VERSION, SUPPORT
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.protocol.messages.api_versions import ApiVersionsRequest
 from kafka_compat.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from tests.cluster.embedded import EmbeddedCluster, until
+from tests.cluster.embedded import EmbeddedBroker, EmbeddedCluster, until
+from tests.quorum.cluster import QuorumCluster
 from tests.quorum.kinds import KINDS
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
 async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
-    cluster: EmbeddedCluster = request.param(tmp_path)
+    is_on_quorum = request.param is QuorumCluster
+    cluster = QuorumCluster(tmp_path, controllers=1) if is_on_quorum else EmbeddedCluster(tmp_path)
     yield cluster
     await cluster.stop()
+
+
+@pytest.fixture
+async def embedded(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    """A cluster whose tree can be changed before the first broker starts."""
+    cluster = EmbeddedCluster(tmp_path)
+    yield cluster
+    await cluster.stop()
+
+
+async def start_one(cluster: EmbeddedCluster) -> EmbeddedBroker:
+    """Start broker 1, and, on a quorum, the only controller."""
+    if isinstance(cluster, QuorumCluster):
+        await cluster.start_controller(101)
+    return await cluster.start_broker(1)
 
 
 async def epochs(cluster: EmbeddedCluster) -> list[int]:
@@ -53,28 +70,28 @@ async def test_the_controller_creates_the_feature_node(cluster: EmbeddedCluster)
 
 
 async def test_a_controller_enables_features_that_an_older_controller_disabled(
-    cluster: EmbeddedCluster,
+    embedded: EmbeddedCluster,
 ) -> None:
-    session = cluster.tree.connect()
+    session = embedded.tree.connect()
     await session.create(znodes.FEATURE, znodes.encode_feature({}, enabled=False))
-    await cluster.start()
-    await until(lambda: known(cluster) == [1, 1, 1])
+    await embedded.start()
+    await until(lambda: known(embedded) == [1, 1, 1])
     assert (await session.get(znodes.FEATURE))[0] == znodes.encode_feature({})
     await session.close()
 
 
 async def test_a_broker_that_does_not_support_a_finalized_feature_does_not_start(
-    cluster: EmbeddedCluster,
+    embedded: EmbeddedCluster,
 ) -> None:
-    session = cluster.tree.connect()
+    session = embedded.tree.connect()
     await session.create(znodes.FEATURE, znodes.encode_feature({"metadata.version": 21}))
     with pytest.raises(StartupError, match=r"metadata\.version at level 21"):
-        await cluster.start_broker(1)
+        await embedded.start_broker(1)
     await session.close()
 
 
 async def test_a_broker_shuts_down_when_an_unsupported_feature_is_finalized(cluster: EmbeddedCluster) -> None:
-    broker = await cluster.start_broker(1)
+    broker = await start_one(cluster)
     failed = []
     broker.on_fatal = lambda: failed.append(True)
     await broker.store.put(znodes.FEATURE, znodes.encode_feature({"group.version": 1}))
@@ -82,7 +99,7 @@ async def test_a_broker_shuts_down_when_an_unsupported_feature_is_finalized(clus
 
 
 async def test_an_unsupported_level_ends_a_broker_and_prevents_its_start(cluster: EmbeddedCluster) -> None:
-    broker = await cluster.start_broker(1)
+    broker = await start_one(cluster)
     failed = []
     broker.on_fatal = lambda: failed.append(True)
     levels = znodes.encode_feature_levels({GROUP_VERSION: SUPPORTED[GROUP_VERSION] + 1})
@@ -97,7 +114,7 @@ async def test_an_unsupported_level_ends_a_broker_and_prevents_its_start(cluster
 async def test_malformed_levels_leave_the_levels_unchanged(
     cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker = await cluster.start_broker(1)
+    broker = await start_one(cluster)
     await broker.store.put(znodes.FEATURE_LEVELS, znodes.encode_feature_levels({GROUP_VERSION: 0}))
     await until(lambda: broker.metadata.feature_level(GROUP_VERSION) == 0)
     await broker.store.set(znodes.FEATURE_LEVELS, b'{"version":1,"levels":{"group.version":"x"}}')

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kafka_compat.cluster import enrolment
+from kafka_compat.cluster.shared_store import SharedStore
 from kafka_compat.coordination.nodes import znodes
-from kafka_compat.coordination.store.metadata_store import ConnectionLost, Stat, Watch
+from kafka_compat.coordination.store.metadata_store import ConnectionLost, MetadataStore, Stat, Watch
 from kafka_compat.errors import ErrorCode
 from tests.cluster.embedded import EmbeddedCluster, until
 from tests.quorum.kinds import KINDS
@@ -29,19 +29,19 @@ async def test_a_broker_registers_again_despite_failures(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(enrolment, "RECONNECT_S", 0.05)
-    connect, failures = (
-        cluster.tree.connect,
-        [ValueError("of a node that nobody foresaw"), OSError(24, "EMFILE")],
-    )
+    source = cluster.brokers[1].membership._source
+    assert isinstance(source, SharedStore)
+    connect = source._connect
+    failures = [ValueError("of a node that nobody foresaw"), OSError(24, "EMFILE")]
 
-    def failing() -> Any:
+    async def failing() -> MetadataStore:
         if failures:
             raise failures.pop()
-        return connect()
+        return await connect()
 
-    monkeypatch.setattr(cluster.tree, "connect", failing)
+    monkeypatch.setattr(source, "_connect", failing)
     before = cluster.brokers[1].broker_epoch
-    await cluster.sessions[1].expire()
+    await cluster.expire_session(1)
     await until(lambda: cluster.brokers[1].broker_epoch > before)
     assert not failures
     await until(lambda: all(len(broker.metadata.brokers) == 3 for broker in cluster.brokers.values()))

@@ -29,8 +29,8 @@ def test_most_open_clients_create_topics_after_the_controller_was_killed(tmp_pat
     timed_out = 0
     with QuorumFaultCluster(tmp_path) as cluster:
         for kill in range(_KILLS):
-            servers = {"bootstrap.servers": cluster.bootstrap_servers, "log_level": 2}
-            clients = [AdminClient(servers) for _ in range(_CLIENTS)]
+            servers = cluster.bootstrap_servers
+            clients = [AdminClient({"bootstrap.servers": servers, "log_level": 2}) for _ in range(_CLIENTS)]
             for client in clients:
                 client.list_topics(timeout=20)
             killed = cluster.quorum_leader() if kill % 2 else cluster.controller()
