@@ -15,6 +15,8 @@ from kafka_compat.protocol.api_keys import ApiKey
 from tests.clients.programs import CLIENTS, PROJECT, ClientKind
 from tests.docs.genuine_versions import KAFKA_3_9, KAFKA_4_1
 from tests.docs.kips import KIPS, Kip
+from tests.others import results
+from tests.others.results import Result
 from tests.support.kafka_jars import BROKER_VERSIONS, TOOLS_VERSION
 
 _HEAD = """\
@@ -47,7 +49,7 @@ FEATURES = {
 
 def page() -> str:
     """Return the text of the page."""
-    return "\n".join([_HEAD, _clients(), _tools(), _files(), _kips(), _apis()])
+    return "\n".join([_HEAD, _clients(), _others(), _tools(), _files(), _kips(), _apis()])
 
 
 def _clients() -> str:
@@ -70,6 +72,41 @@ Also tested: kcat (librdkafka), Kafka Streams with exactly_once_v2 (3.9.1), Spar
 (PySpark {_version("pyspark")}, [spark.md](spark.md)), the Testcontainers modules ([image.md](image.md)),
 and kafka_exporter.
 """
+
+
+def _others() -> str:
+    rows = "".join(_suite(name, each) for name, each in results.read().items())
+    return f"""\
+## Other projects' tests
+
+The test suites of these projects run unchanged against this broker and against Apache Kafka
+(`scripts/test --campaign tests/others`). The table shows the last run: how many tests passed on each side,
+out of those that are not skipped. Some tests fail on both sides.
+
+| Suite | Version | From | Servers | kafka-compat | Apache Kafka | Only on Apache Kafka |
+|---|---|---|---|---|---|---|
+{rows}
+[Decision 0035](design/decisions/0035-other-projects-tests.md) explains how the suites are run, and why the
+tests in the last column fail.
+"""
+
+
+def _suite(name: str, result: Result) -> str:
+    ours, genuine = (
+        f"{counts['passed']} of {counts['passed'] + counts['failed']}"
+        for counts in (result.ours, result.genuine)
+    )
+    missing = str(len(result.only_genuine)) if result.only_genuine else "none"
+    cells = (
+        f"[{name}]({result.link})",
+        result.version,
+        result.source,
+        result.servers,
+        ours,
+        genuine,
+        missing,
+    )
+    return f"| {' | '.join(cells)} |\n"
 
 
 def _tools() -> str:
