@@ -366,9 +366,8 @@ class Broker:
             self.on_fatal()
 
     def stop_waiting(self) -> None:
-        """Let `start` fail instead of waiting for a leader of the metadata quorum."""
-        if self.membership.quorum is not None:
-            self.membership.quorum.stop_waiting()
+        """Let `start` fail instead of waiting for other brokers or voters."""
+        self.membership.stop_waiting()
 
     async def shut_down_controlled(self) -> None:
         """Move leadership to other brokers, unless the broker is standalone."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_compat.cli.http_services import HttpServices, hooks_of
 from kafka_compat.cli.log_output import tell, write
+from kafka_compat.cli.stop_signals import stop_signals
 from kafka_compat.cli.uncollected import uncollected
 from kafka_compat.errors import StoppedWaiting
 
@@ -42,8 +42,8 @@ class Stop:
         self._signalled = True
 
     def on_signals(self) -> None:
-        """Request a stop on SIGINT and on SIGTERM."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        """Request a stop on the signals that end a broker."""
+        for number in stop_signals():
             asyncio.get_running_loop().add_signal_handler(number, self.request)
 
 

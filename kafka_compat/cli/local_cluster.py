@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 from functools import partial
 
 from kafka_compat.broker import Broker, StartupError, cluster_broker
@@ -10,6 +9,7 @@ from kafka_compat.cli.foreground import STOP_TIMEOUT_S, keep_modules, tell_ready
 from kafka_compat.cli.http_services import HttpServices, hooks_of, http_services
 from kafka_compat.cli.local_brokers import Tree, broker_configs
 from kafka_compat.cli.log_output import refuse, tell_started
+from kafka_compat.cli.stop_signals import stop_signals
 from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.store.embedded import EmbeddedSession
@@ -99,7 +99,7 @@ async def serve_local_cluster(
         losing.add(task)
         task.add_done_callback(losing.discard)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         loop.add_signal_handler(number, stop.set)
     http = None
     try:

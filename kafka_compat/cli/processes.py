@@ -24,6 +24,7 @@ from kafka_compat.cli.http_services import LISTENER
 from kafka_compat.cli.local_brokers import Tree, address, broker_configs, http_listeners, listeners_text
 from kafka_compat.cli.log_output import refuse, tell, tell_started
 from kafka_compat.cli.orders import READY, REFUSED, STOP, Orders
+from kafka_compat.cli.stop_signals import stop_signals
 from kafka_compat.config import BrokerConfig
 from kafka_compat.config.environment import TopicToCreate
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
@@ -209,7 +210,7 @@ class Supervisor:
     async def run(self) -> int:
         """Run until all processes exit. Return the exit code. Raises StartupError if brokers cannot start."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in stop_signals():
             loop.add_signal_handler(number, self._stop)
         launched: list[SupervisedBroker] = []
         try:

@@ -80,6 +80,7 @@ class Membership:
         """The background tasks of this startup, or None before `create` and after `leave`."""
         self._peering: Peering | None = None
         """The connection of the controller, in a cluster with a metadata quorum."""
+        self._stopped_waiting = asyncio.Event()
         self._epoch = -1
         """The epoch of a standalone broker's registration, or -1 before it is registered."""
 
@@ -292,6 +293,8 @@ class Membership:
         """Register this broker. Raises StartupError if this fails, for example because its ID is taken."""
         if self._peering is not None:
             self._first_metadata.expects_topics = bool(await self.store.children(znodes.TOPICS))
+            if self._first_metadata.expects_topics:
+                await self._await_other_leaders()
             await self._peering.register(broker)
             return
         from kafka_compat.cluster.registration import register_alone
@@ -312,6 +315,21 @@ class Membership:
             raise StartupError(str(error)) from error
         self._first_metadata.received.set()
         self.service.hold(context.store, controller_epoch)
+
+    async def _await_other_leaders(self) -> None:
+        from kafka_compat.cluster.lost_records import await_other_leaders, may_have_lost_records
+
+        log_dirs = self._context.log_dirs
+        if may_have_lost_records(log_dirs):
+            broker_id = self._context.metadata.local_id
+            held = log_dirs.logs.keys()
+            await await_other_leaders(self.store, self._malformed, broker_id, held, self._stopped_waiting)
+
+    def stop_waiting(self) -> None:
+        """Let startup fail instead of waiting for other brokers or voters."""
+        self._stopped_waiting.set()
+        if self.quorum is not None:
+            self.quorum.stop_waiting()
 
     async def join(self) -> None:
         """Complete startup while requests are served. Wait, for a limited time, for the first metadata."""

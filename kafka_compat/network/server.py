@@ -109,7 +109,10 @@ class Server:
             address,
             family=family,
             backlog=512,
-            dualstack_ipv6=family == socket.AF_INET6 and not listener.host,
+            # As in Java, "::" means all addresses, also those of IPv4.
+            dualstack_ipv6=family == socket.AF_INET6
+            and address[0] in ("", "::")
+            and socket.has_dualstack_ipv6(),
         )
         listening.setblocking(False)
         if self.limits.receive_buffer_bytes > 0:

@@ -4,6 +4,8 @@ left empty."""
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +33,7 @@ class Started:
         arguments: Sequence[str] = (),
         log_dir: str | None = None,
         stdout: int = subprocess.PIPE,
+        prefix: str = "",
     ) -> None:
         self.port = free_port()
         self.log_dir = str(folder / "data") if log_dir is None else log_dir
@@ -38,7 +41,7 @@ class Started:
         if log_dir != "":
             line.append(f"--override=log.dirs={self.log_dir}")
         self.process = subprocess.Popen(
-            ["/bin/sh", "-c", f'exec "$@" {streams}', "sh", *line],
+            ["/bin/sh", "-c", f'{prefix} exec "$@" {streams}', "sh", *line],
             stdout=stdout,
             stderr=subprocess.PIPE,
             cwd=PROJECT,
@@ -155,3 +158,28 @@ def test_a_utf_8_file_is_read_as_in_kafka_with_a_warning(tmp_path: Path, started
     assert code == 0
     (line,) = [line for line in errors.splitlines() if "ISO-8859-1" in line]
     assert f"log.dirs ({properties}, line 2)" in line and "broker.rack" not in line
+
+
+def test_a_broker_stops_cleanly_when_its_terminal_is_closed(tmp_path: Path) -> None:
+    started = Started(tmp_path)
+    started.serves()
+    started.process.send_signal(signal.SIGHUP)
+    assert started.process.wait(20) == 0
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+def test_a_broker_started_with_nohup_outlives_its_terminal(tmp_path: Path) -> None:
+    started = Started(tmp_path, prefix="trap '' HUP;")
+    started.serves()
+    started.process.send_signal(signal.SIGHUP)
+    started.serves()
+    assert started.stop()[0] == 0
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+def test_a_listener_on_all_addresses_of_ipv6_also_accepts_ipv4(tmp_path: Path) -> None:
+    port = free_port()
+    started = Started(tmp_path, arguments=[f"--override=listeners=PLAINTEXT://[::]:{port}"])
+    started.port = port
+    started.serves()
+    assert started.stop()[0] == 0

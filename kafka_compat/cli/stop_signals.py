@@ -1,0 +1,11 @@
+"""The signals on which brokers stop."""
+
+import signal
+
+
+def stop_signals() -> list[signal.Signals]:
+    """Return SIGINT, SIGTERM and, unless nohup ignores it, SIGHUP, which a closed terminal sends."""
+    found = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        found.append(signal.SIGHUP)
+    return found
