@@ -46,8 +46,16 @@ def join_lines(lines: Collection[bytes]) -> bytes:
     return b"0\n%d\n%b" % (len(lines), b"".join(lines))
 
 
+def decode_number(text: str, bits: int) -> int:
+    """Decode a decimal number as Java's parseInt (32 bits) and parseLong (64 bits) do. Raises ValueError."""
+    number = int(text)
+    if "_" in text or not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+        raise ValueError(f"{text} is not a number of at most {bits} bits")
+    return number
+
+
 def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
-    """Decode an offset checkpoint. Raises CorruptFile if any line is malformed.
+    """Decode an offset checkpoint. Raises CorruptFile if any line is malformed, as in Apache Kafka.
 
     An empty file is valid: Kafka creates it empty and writes the first entries a minute later.
     """
@@ -55,13 +63,13 @@ def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
         return {}
     try:
         version, count, *lines = content.decode().splitlines()
-        if int(version) != 0:
+        if decode_number(version, 32) != 0:
             raise CorruptFile(f"offset checkpoint of unknown version {version}")
         offsets = {}
         for line in lines:
             topic, partition, offset = line.split()
-            offsets[intern(topic), int(partition)] = int(offset)
-        if len(lines) != int(count):
+            offsets[intern(topic), decode_number(partition, 32)] = decode_number(offset, 64)
+        if len(lines) != decode_number(count, 32):
             raise CorruptFile(f"offset checkpoint announces {count} entries but has {len(lines)}")
     except ValueError as error:
         raise CorruptFile(f"malformed offset checkpoint: {error}") from None

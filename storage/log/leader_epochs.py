@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Final, NamedTuple
 
+from kafka_compat.storage.directories.checkpoints import decode_number
 from kafka_compat.storage.errors import CorruptFile
 
 UNDEFINED_EPOCH: Final = -1
@@ -119,7 +120,8 @@ class LeaderEpochs:
             if int(version) != _VERSION:
                 raise CorruptFile(f"a leader epoch checkpoint has the unknown version {version}")
             for line in lines:
-                epoch, start_offset = map(int, line.split())
+                epoch_text, offset_text = line.split()
+                epoch, start_offset = decode_number(epoch_text, 32), decode_number(offset_text, 64)
                 last = entries[-1] if entries else EpochEntry(-1, -1)
                 if epoch <= last.epoch or start_offset <= last.start_offset:
                     raise CorruptFile(f"a leader epoch checkpoint is out of order at {line!r}")

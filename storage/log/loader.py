@@ -124,6 +124,7 @@ class LogLoader:
         if not clean or not opening.ends_whole():
             opening.recover(recovery_point, keep_gaps or config.compact, progress)
         opening.repair_indexes()
+        log_start_offset = max(log_start_offset, 0)
         if not segments or opening.end_offset < log_start_offset:
             if segments:
                 logger.warning(

@@ -24,11 +24,27 @@ def test_the_offset_checkpoint_has_kafkas_format() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"0\n", b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"x\n0\n", b"0\n1\na 0 b\n"]
+    "content",
+    [
+        b"0\n",
+        b"1\n0\n",
+        b"0\n2\na 0 1\n",
+        b"0\n1\na 0\n",
+        b"x\n0\n",
+        b"0\n1\na 0 b\n",
+        b"0\n1\na 0 9223372036854775808\n",
+        b"0\n1\na 2147483648 0\n",
+        b"0\n1\na 0 1_0\n",
+    ],
 )
 def test_malformed_offset_checkpoints_are_reported_as_corrupt(content: bytes) -> None:
     with pytest.raises(CorruptFile):
         checkpoints.decode_offsets(content)
+
+
+def test_offsets_may_be_any_number_of_64_bits() -> None:
+    extremes = {("a", 0): 2**63 - 1, ("a", 1): -(2**63)}
+    assert checkpoints.decode_offsets(checkpoints.encode_offsets(extremes)) == extremes
 
 
 def test_the_partition_metadata_contains_the_topic_id_in_kafkas_format() -> None:

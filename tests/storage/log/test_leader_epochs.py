@@ -138,6 +138,8 @@ def test_the_checkpoint_file_has_kafkas_format() -> None:
         b"0\n1\nx y\n",
         b"0\n2\n1 5\n1 6\n",
         b"0\n2\n1 5\n2 5\n",
+        b"0\n1\n2147483648 5\n",
+        b"0\n1\n1 9223372036854775808\n",
         b"\xff",
     ],
 )
