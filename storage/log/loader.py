@@ -20,6 +20,8 @@ In both cases, other files left by a crash are first removed or completed, as in
    interrupted swap are removed as well.
 2. Other `.swap` files are valid: the segments that they replace are removed, and then the suffix.
 3. An index without its log file is removed, because a new segment at the same offset would use the index.
+
+Files that other software has added or renamed are handled by the rules of `segment_names`.
 """
 
 from __future__ import annotations
@@ -35,6 +37,12 @@ from kafka_compat.storage.log.log import Log, LogContents
 from kafka_compat.storage.log.log_files import LogFiles
 from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.log.recovery import Opening, RecoveryProgress
+from kafka_compat.storage.log.segment_names import (
+    base_offset_of,
+    base_offsets,
+    restore_names,
+    without_strangers,
+)
 from kafka_compat.storage.segments import segment_files
 from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment import Segment
@@ -108,7 +116,9 @@ class LogLoader:
         progress: RecoveryProgress | None = None,
     ) -> LoadedLog:
         """Open the log in `directory`. Raises OSError if the disk fails."""
-        names = _clear_leftovers(self._filesystem, directory)
+        names, was_renamed = _clear_leftovers(self._filesystem, directory)
+        if was_renamed and clean:
+            clean, keep_gaps = False, True
         segments = [
             self._segment(
                 directory,
@@ -116,7 +126,7 @@ class LogLoader:
                 self._filesystem.file_size(f"{directory}/{file_name(base, LOG_SUFFIX)}"),
                 config,
             )
-            for base in sorted(_base_offsets(names, LOG_SUFFIX))
+            for base in sorted(base_offsets(names, LOG_SUFFIX))
         ]
         for segment in segments[:-1]:
             segment.set_sealed(True)
@@ -243,30 +253,35 @@ class LogLoader:
 # --- leftovers of a crash
 
 
-def _base_offsets(names: list[str], suffix: str) -> list[int]:
-    stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
-    return [int(stem) for stem in stems if stem.isdecimal()]
+def _clear_leftovers(filesystem: Filesystem, directory: str) -> tuple[list[str], bool]:
+    """Complete or undo interrupted operations, and restore the names of segments. Return the names of the
+    remaining files, and whether any segment was renamed.
+    """
+    listed = filesystem.listdir(directory)
+    names = without_strangers(filesystem, directory, listed)
+    strangers = set(listed).difference(names)
+    _finish_interrupted_work(filesystem, directory, names)
+    names = [name for name in filesystem.listdir(directory) if name not in strangers]
+    was_renamed = restore_names(filesystem, directory, names)
+    if was_renamed:
+        names = [name for name in filesystem.listdir(directory) if name not in strangers]
+    return _remove_orphans(filesystem, directory, names), was_renamed
 
 
-def _clear_leftovers(filesystem: Filesystem, directory: str) -> list[str]:
-    """Complete or undo interrupted operations, and return the names of the remaining files."""
-    _finish_interrupted_work(filesystem, directory)
-    return _remove_orphans(filesystem, directory, filesystem.listdir(directory))
-
-
-def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
+def _finish_interrupted_work(filesystem: Filesystem, directory: str, names: list[str]) -> None:
     """Remove files left by a deletion or a cleaning, and complete a swap of cleaned segments, as in Kafka."""
-    names = filesystem.listdir(directory)
     leftovers = [
         name for name in names if name.endswith((segment_files.DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp"))
     ]
-    cleaned = _base_offsets(names, LOG_SUFFIX + CLEANED_SUFFIX)
-    swapped = sorted(_base_offsets(names, LOG_SUFFIX + SWAP_SUFFIX))
+    cleaned = base_offsets(names, LOG_SUFFIX + CLEANED_SUFFIX)
+    swapped = sorted(base_offsets(names, LOG_SUFFIX + SWAP_SUFFIX))
     if cleaned:
         # A cleaning or a segment split was interrupted before its swap; the original segments still exist.
         # Remove `.swap` files first: if a crash left only these, the next startup would complete the swap.
         leftovers[:0] = [
-            name for name in names if name.endswith(SWAP_SUFFIX) and int(name.split(".")[0]) >= min(cleaned)
+            name
+            for name in names
+            if name.endswith(SWAP_SUFFIX) and (base_offset_of(name) or 0) >= min(cleaned)
         ]
         swapped = [base for base in swapped if base < min(cleaned)]
     for name in leftovers:
@@ -275,11 +290,11 @@ def _finish_interrupted_work(filesystem: Filesystem, directory: str) -> None:
         # Of the old files at the first base offset, the log file is removed last: while it exists, the other
         # files at this offset are also old (see LogFiles.replace).
         end_offset = _end_offset(filesystem, directory, swapped[-1])
-        for base in _base_offsets(names, LOG_SUFFIX):
+        for base in base_offsets(names, LOG_SUFFIX):
             if swapped[0] <= base < end_offset:
                 for suffix in reversed(segment_files.SEGMENT_SUFFIXES):
                     filesystem.unlink(f"{directory}/{file_name(base, suffix)}")
-    waiting = [name for name in filesystem.listdir(directory) if name.endswith(SWAP_SUFFIX)]
+    waiting = [name for name in names if name.endswith(SWAP_SUFFIX) and name not in leftovers]
     for name in sorted(waiting, key=lambda name: name.endswith(LOG_SUFFIX + SWAP_SUFFIX)):
         filesystem.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
 
@@ -288,11 +303,11 @@ def _remove_orphans(filesystem: Filesystem, directory: str, names: list[str]) ->
     """Remove indexes without a log file, because a new segment at the same offset would use them. Return the
     names of the other files.
     """
-    logs = set(_base_offsets(names, LOG_SUFFIX))
+    logs = set(base_offsets(names, LOG_SUFFIX))
     orphans = {
         file_name(base, suffix)
         for suffix in segment_files.SEGMENT_SUFFIXES
-        for base in _base_offsets(names, suffix)
+        for base in base_offsets(names, suffix)
         if base not in logs
     }
     for name in sorted(orphans):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafka_compat.storage.errors import CorruptFile
 from kafka_compat.storage.log.producer_state import ProducerState
+from kafka_compat.storage.log.segment_names import base_offsets
 from kafka_compat.storage.segments.file_slice import FileSlice
 from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment import Segment
@@ -23,8 +24,7 @@ logger = logging.getLogger(__name__)
 
 def snapshot_offsets(names: Sequence[str]) -> list[int]:
     """Return the offsets of the snapshots in a list of file names, in ascending order."""
-    stems = (name.removesuffix(SNAPSHOT_SUFFIX) for name in names if name.endswith(SNAPSHOT_SUFFIX))
-    return sorted(int(stem) for stem in stems if stem.isdecimal())
+    return sorted(base_offsets(names, SNAPSHOT_SUFFIX))
 
 
 def load_producers(

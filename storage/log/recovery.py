@@ -121,6 +121,8 @@ class Opening:
                     self._drop_from(number, f"the previous segment lost its end at offset {self.end_offset}")
                     break
                 self._tell_gap(segment.base_offset)
+                # If the segment is empty, the log ends here: a record before it could not be found.
+                self.end_offset = segment.base_offset
             elif segment.base_offset < self.end_offset:
                 self._drop_from(number, f"the previous segment ends at offset {self.end_offset}")
                 break
