@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from kafka_compat.storage.directories.checkpoints import decode_number
 from kafka_compat.storage.errors import CorruptFile, StorageError
 from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.records import legacy
@@ -28,12 +29,12 @@ from kafka_compat.storage.records.batch import (
     read_header,
 )
 from kafka_compat.storage.records.compression import decompress
-from kafka_compat.storage.records.kinds import ControlRecordType, TimestampType
+from kafka_compat.storage.records.kinds import CompressionType, ControlRecordType, TimestampType
 from kafka_compat.storage.records.legacy import records_of
 from kafka_compat.storage.records.records import Record, control_record_type, iter_records
 from kafka_compat.storage.segments.txn_index import decode as decode_aborted
 from kafka_compat.tools import internal_records
-from kafka_compat.tools.failure import Failure
+from kafka_compat.tools.failure import Failure, illegal_argument
 from kafka_compat.tools.internal_records import Decoder
 from kafka_compat.tools.options import Options
 
@@ -44,6 +45,7 @@ _TIMESTAMP_TYPES: Final = {
     TimestampType.CREATE_TIME: "CreateTime",
     TimestampType.LOG_APPEND_TIME: "LogAppendTime",
 }
+_CODECS: Final = frozenset(CompressionType)
 NO_LIMIT: Final = 2**31 - 1
 
 
@@ -85,6 +87,8 @@ class DumpedLog:
         position = 0
         for position, header in batches(content, 0, end, self.path):
             batch = content[position : position + header.size_bytes]
+            if header.attributes & 7 not in _CODECS:
+                raise illegal_argument(f"Unknown compression type id: {header.attributes & 7}")
             yield _batch_line(batch, header, position)
             if self.shown.deep:
                 for record, line in self._record_lines(batch, header):
@@ -245,8 +249,22 @@ class Mismatches:
 
 
 def base_offset_of(path: str) -> int:
-    """Return the base offset in a segment's file name. Raises ValueError if the name contains none."""
-    return int(os.path.basename(path).split(".")[0])
+    """Return the base offset in a segment's file name. Raises Failure if the name contains none."""
+    return _number(os.path.basename(path).split(".")[0], 64)
+
+
+def _number(text: str, bits: int) -> int:
+    try:
+        return decode_number(text, bits)
+    except ValueError:
+        raise Failure("java.lang.NumberFormatException", f'For input string: "{text}"') from None
+
+
+def _check_position(position: int, log: bytes, path: str) -> None:
+    if not 0 <= position <= len(log):
+        raise illegal_argument(
+            f"Position {position} in {os.path.abspath(path)} is outside the log of {len(log)} bytes"
+        )
 
 
 def _log_of(path: str) -> bytes:
@@ -276,6 +294,7 @@ def offset_index(
     for number, (relative, position) in enumerate(entries):
         if relative == 0 and number:
             return
+        _check_position(position, log, path)
         end = min(len(log), position + message_bytes_max)
         first = next((header for _, header in batches(log, position, end, path)), None)
         if first is None:
@@ -335,10 +354,12 @@ def time_index(path: str, found: Mismatches, *, sanity_only: bool, verify_only: 
 
 def _batch_with(log: bytes, position: int, offset: int, path: str) -> tuple[int, int]:
     """Return (last offset, largest timestamp) of the batch with `offset`, or (-1, -1) if there is none."""
+    _check_position(position, log, path)
     for start, header in batches(log, position, len(log), path):
         if header.last_offset >= offset:
             batch = log[start : start + header.size_bytes]
-            return header.last_offset, max(record.timestamp for record in records_of(batch))
+            timestamps = (record.timestamp for record in records_of(batch))
+            return header.last_offset, max(timestamps, default=_NO_TIMESTAMP)
     return -1, -1
 
 
@@ -426,9 +447,6 @@ class _Dump:
             raise Failure("java.nio.file.NoSuchFileException", str(error.filename)) from error
         except OSError as error:
             raise Failure("java.io.IOException", str(error)) from error
-        except ValueError as error:
-            name = os.path.basename(path).split(".")[0]
-            raise Failure("java.lang.NumberFormatException", f'For input string: "{name}"') from error
         except CorruptIndex as error:
             kind = "org.apache.kafka.storage.internals.log.CorruptIndexException"
             raise Failure(kind, str(error)) from error
@@ -436,6 +454,10 @@ class _Dump:
             raise Failure("java.util.NoSuchElementException", "") from error
         except (BrokenSegment, StorageError) as error:
             raise Failure("org.apache.kafka.common.errors.CorruptRecordException", str(error)) from error
+        except (ValueError, LookupError, OverflowError, struct.error) as error:
+            # Damaged records may contain anything.
+            message = f"{path} is damaged: {error}"
+            raise Failure("org.apache.kafka.common.errors.CorruptRecordException", message) from error
         except internal_records.MissingKey as error:
             raise Failure("java.lang.RuntimeException", str(error)) from error
 
@@ -453,7 +475,7 @@ class _Dump:
                     yield "KRaft bootstrap snapshot"
                 else:
                     offset, _, epoch = stem.partition("-")
-                    yield f"Snapshot end offset: {int(offset)}, epoch: {int(epoch)}"
+                    yield f"Snapshot end offset: {_number(offset, 64)}, epoch: {_number(epoch, 32)}"
                 yield from self._log(log)
             case "index":
                 yield from offset_index(
