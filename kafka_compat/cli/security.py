@@ -38,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
         epilog="exit codes: 0 if all files were created; 1 if a file cannot be written; "
         "2 if an argument is invalid, or files already exist",
     )
-    init.add_argument("folder", metavar="DIR", type=Path, help="directory, created if missing")
+    init.add_argument("folder", metavar="DIR", type=_folder, help="directory, created if missing")
     help = (
         "host name or address of the broker for clients; may be repeated, in which case the first is "
         "advertised (default: localhost, with the broker listening on 127.0.0.1 only)"
@@ -69,7 +69,10 @@ def run(args: argparse.Namespace) -> int:
 
     from kafka_compat.security.provision import Address, Wish, WishError, checked_host, provide
 
-    folder = Path(os.path.abspath(args.folder))
+    folder = args.folder
+    obstacle = _obstacle(folder)
+    if obstacle is not None:
+        return _refuse(f"{folder} cannot be written: {obstacle}. Choose another directory", 1)
     try:
         hosts = tuple(checked_host(host) for host in args.host)
         advertised = tuple(Address.parse(text) for text in args.advertised) or (
@@ -105,6 +108,24 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(folder, provision)
     return 0
+
+
+def _folder(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError(
+            "the name of the directory is empty; use . for the current directory"
+        )
+    return Path(os.path.abspath(text))
+
+
+def _obstacle(folder: Path) -> str | None:
+    """Return why `folder` cannot be created or written, as far as can be seen without trying it."""
+    for path in (folder, *folder.parents):
+        if path.is_dir():
+            return None if os.access(path, os.W_OK | os.X_OK) else f"no permission to write {path}"
+        if os.path.lexists(path):
+            return f"{path} is not a directory"
+    return None
 
 
 def _days(text: str) -> int:

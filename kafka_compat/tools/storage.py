@@ -185,6 +185,7 @@ def _print_list(heading: str, lines: Sequence[str]) -> None:
 def _format(given: Arguments, levels: Sequence[str]) -> None:
     quorum, log_dirs = _quorum_of(given["config"])
     cluster_id = given["cluster-id"]
+    _check_cluster_id(cluster_id)
     _check_flags(given, quorum, levels)
     voters = _voters(given, quorum)
     directories = []
@@ -223,6 +224,22 @@ def _format(given: Arguments, levels: Sequence[str]) -> None:
             write_properties(directory, quorum.node_id, cluster_id, directory_id)
         except OSError as error:
             raise Failure("java.io.IOException", str(error)) from None
+
+
+def _check_cluster_id(cluster_id: str) -> None:
+    """Raise _Refused for an ID that meta.properties would not return unchanged, as an unset variable of a
+    script. Other IDs need not be UUIDs, as with Kafka's command.
+    """
+    if (
+        not cluster_id.isprintable()
+        or "\\" in cluster_id
+        or not cluster_id
+        or cluster_id != cluster_id.strip()
+    ):
+        raise _Refused(
+            f"--cluster-id {cluster_id!r} is not a cluster ID: use the ID of the cluster, or a new one of "
+            "kafka-storage random-uuid"
+        )
 
 
 def _check_flags(given: Arguments, quorum: QuorumConfig, levels: Sequence[str]) -> None:

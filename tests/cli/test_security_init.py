@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from kafka_compat.cli import main
 from kafka_compat.config import load
 from kafka_compat.config.properties import parse_properties
-from kafka_compat.security import first_users
+from kafka_compat.security import first_users, provision
 from kafka_compat.security.tls_context import TlsContext
 from kafka_compat.security.tls_settings import TlsSettings
 from tests.support.servers import run_kafka_compat
@@ -179,6 +180,26 @@ def test_invalid_arguments_are_reported_without_creating_files(
 def test_a_directory_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "cannot be written" in init(tmp_path / "file/folder", code=1)
+
+
+@pytest.mark.parametrize("name", ["/dev/null", "/dev/null/folder"])
+def test_a_file_instead_of_the_directory_is_reported_before_keys_are_created(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(provision, "provide", lambda *_: pytest.fail("keys were created"))
+    assert main(["security", "init", name]) == 1
+    assert f"{name} cannot be written: /dev/null is not a directory" in capsys.readouterr().err
+
+
+def test_an_empty_name_of_the_directory_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["security", "init", ""])
+    assert ended.value.code == 2
+    assert "the name of the directory is empty" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_java_accepts_the_generated_client_settings(tmp_path: Path) -> None:

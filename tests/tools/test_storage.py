@@ -15,7 +15,7 @@ from kafka_compat.quorum.checkpoints import Checkpoints
 from kafka_compat.quorum.metadata_directory import read_properties
 from kafka_compat.quorum.metadata_log import MetadataLog
 from kafka_compat.storage.directories.checkpoints import decode_topic_id
-from kafka_compat.tools import registry
+from kafka_compat.tools import registry, storage
 from tests.storage.log_support import Clock
 from tests.support import campaign, java
 from tests.support.kafka_jars import NEWEST_VERSION
@@ -217,6 +217,17 @@ def test_users_of_add_scram_are_refused_with_advice(
     found = ours(tmp_path, f"format -t {CLUSTER} -c static --add-scram SCRAM-SHA-256=[name=a]", capsys)
     assert found.code == 1
     assert "kafka.compat.scram.credentials.file" in found.lines[0]
+
+
+@pytest.mark.parametrize("cluster_id", ["", " ", " a", "a\nnode.id=7", "a\\b"])
+def test_an_id_that_cannot_be_stored_is_refused_before_anything_is_written(
+    tmp_path: Path, cluster_id: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kafka's command writes an empty ID."""
+    write_files(tmp_path)
+    assert storage.run(["format", "-t", cluster_id, "-c", str(tmp_path / "static")]) == 1
+    assert f"--cluster-id {cluster_id!r} is not a cluster ID" in capsys.readouterr().err
+    assert not (tmp_path / "d1").exists()
 
 
 def test_a_damaged_meta_properties_is_a_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
