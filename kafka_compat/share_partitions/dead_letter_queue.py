@@ -7,8 +7,10 @@ Rules
 2. A batch combines the dead letters of all share-partitions that are written to the same partition.
 3. After a retriable error, the partition is attempted again with a doubling backoff. Dead letters that were
    waiting during ATTEMPTS_MAX failed attempts in a row are given up: their records are archived without being
-   written. After any other error, those of the batch are given up at once.
-4. Dead letters of a share-partition that has been forgotten are dropped, because its stored state makes the
+   written. After any other error, those of the batch are given up at once, with the exception of rule 4.
+4. If a batch is rejected because of its records, they are written one by one, so that only the rejected ones
+   are given up. One that is too large is first attempted without its key and value.
+5. Dead letters of a share-partition that has been forgotten are dropped, because its stored state makes the
    next leader write them.
 """
 
@@ -24,7 +26,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from kafka_compat.errors import ErrorCode
 from kafka_compat.share_partitions.counts import ShareCounts
 from kafka_compat.share_partitions.dead_letters import (
-    COPIED_BYTES_MAX,
     Contents,
     DeadLetterBatch,
     Origin,
@@ -68,6 +69,10 @@ _RETRIABLE: Final = frozenset(
         ErrorCode.THROTTLING_QUOTA_EXCEEDED,
     )
 )
+_OF_RECORDS: Final = frozenset(
+    (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.INVALID_RECORD)
+)
+"""Errors that some records of a batch may cause (rule 4)."""
 
 Done = Callable[[ErrorCode], None]
 
@@ -109,7 +114,16 @@ class _Job:
 class _Destination:
     """A partition of a dead letter topic."""
 
-    __slots__ = ("failures", "failures_before_success", "jobs", "partition", "timer", "topic")
+    __slots__ = (
+        "failures",
+        "failures_before_success",
+        "jobs",
+        "omits_content",
+        "partition",
+        "singles",
+        "timer",
+        "topic",
+    )
 
     def __init__(self, topic: str, partition: int) -> None:
         self.topic = topic
@@ -117,7 +131,15 @@ class _Destination:
         self.jobs: deque[_Job] = deque()
         self.failures = 0
         self.failures_before_success = 0
+        self.singles = 0
+        """The number of dead letters to be written one by one."""
+        self.omits_content = False
+        """Whether the next dead letter is written without the key and value of its record."""
         self.timer: TimerHandle | None = None
+
+    def requeue(self, parts: Sequence[_Part]) -> None:
+        """Add jobs again, before those that wait."""
+        self.jobs.extendleft(part.job for part in reversed(parts))
 
     def attempts(self, job: _Job) -> int:
         """Return the number of failures in a row since the job was added."""
@@ -129,6 +151,15 @@ class _Part(NamedTuple):
 
     job: _Job
     next_offset: int
+
+
+class _Batch(NamedTuple):
+    """The bytes of a batch, or none if there are no dead letters, and what is in it."""
+
+    content: bytes
+    parts: list[_Part]
+    count: int = 0
+    has_copies: bool = False
 
 
 class DeadLetterQueue:
@@ -252,12 +283,12 @@ class DeadLetterQueue:
                 same = list(of_source)
                 self._enqueue(same[0].source, same)
         else:
-            self._produced(destination, parts, code)
+            self._produced(destination, _Batch(b"", parts), code)
 
-    def _build(self, destination: _Destination) -> Steps[tuple[bytes, list[_Part]]]:
+    def _build(self, destination: _Destination) -> Steps[_Batch]:
         """Build the next batch. It is empty if no dead letters are left."""
-        max_bytes = self._overrides.log_config(destination.topic).max_message_bytes
-        batch = DeadLetterBatch(min(max_bytes, COPIED_BYTES_MAX), self._now_ms())
+        max_message_bytes = self._overrides.log_config(destination.topic).max_message_bytes
+        batch = DeadLetterBatch(max_message_bytes, self._now_ms(), is_single=destination.singles > 0)
         parts: list[_Part] = []
         jobs = destination.jobs
         try:
@@ -266,22 +297,22 @@ class DeadLetterQueue:
                 if job.source.is_closed:
                     continue
                 parts.append(_Part(job, job.next_offset))
-                next_offset = yield from self._add(batch, job)
+                next_offset = yield from self._add(batch, job, omits_content=destination.omits_content)
                 parts[-1] = _Part(job, next_offset)
                 if next_offset <= job.letters.last:
                     break
-            return batch.build() if len(batch) else b"", parts
+            return _Batch(batch.build() if len(batch) else b"", parts, len(batch), batch.has_copies)
         except Exception:
             # Catch all errors: an unhandled error would leave records in flight indefinitely.
             log.exception("Could not build dead letters for %s-%d", destination.topic, destination.partition)
-            return b"", [_Part(part.job, part.job.letters.last + 1) for part in parts]
+            return _Batch(b"", [_Part(part.job, part.job.letters.last + 1) for part in parts])
 
-    def _add(self, batch: DeadLetterBatch, job: _Job) -> Steps[int]:
+    def _add(self, batch: DeadLetterBatch, job: _Job, *, omits_content: bool) -> Steps[int]:
         """Add the dead letters of a job, until the batch is full. Return the next offset."""
         key, replica = job.source.key, job.source.replica
         _, last, delivery_count, cause = job.letters
         origin = Origin(key.group_id, replica.topic, replica.partition)
-        copies = self._settings(key.group_id).copies_dead_letters
+        copies = self._settings(key.group_id).copies_dead_letters and not omits_content
         contents = Contents({}, last)
         offset = job.next_offset
         while offset <= last:
@@ -295,37 +326,59 @@ class DeadLetterQueue:
                 offset += 1
         return offset
 
-    def _built(self, destination: _Destination, built: tuple[bytes, list[_Part]]) -> None:
-        batch, parts = built
-        if batch and not self._is_closed:
-            for group_id in {part.job.source.key.group_id for part in parts}:
+    def _built(self, destination: _Destination, batch: _Batch) -> None:
+        if batch.content and not self._is_closed:
+            for group_id in {part.job.source.key.group_id for part in batch.parts}:
                 self._counts.group(group_id).dead_letter_requests += 1
             self._topics.produce(
                 destination.topic,
                 destination.partition,
-                batch,
-                partial(self._produced, destination, parts),
+                batch.content,
+                partial(self._produced, destination, batch),
             )
         else:
-            self._produced(destination, parts, ErrorCode.NONE)
+            self._produced(destination, batch, ErrorCode.NONE)
 
-    def _produced(self, destination: _Destination, parts: list[_Part], code: ErrorCode) -> None:
+    def _produced(self, destination: _Destination, batch: _Batch, code: ErrorCode) -> None:
         if self._is_closed:
             return
+        parts = batch.parts
         self._count(parts, code)
         if code == ErrorCode.NONE:
-            destination.failures_before_success = destination.failures
-            written = [part.job for part in parts if part.next_offset > part.job.letters.last]
-            left = [part for part in parts if part.next_offset <= part.job.letters.last]
-            for part in left:
-                part.job.next_offset = part.next_offset
-            destination.jobs.extendleft(part.job for part in reversed(left))
-            _report(written)
+            self._finish(destination, batch)
         elif code in _RETRIABLE:
             self._failed(destination, parts, code)
+        elif code in _OF_RECORDS and batch.count:
+            self._rejected(destination, batch, code)
         else:
             self._give_up([part.job for part in parts], f"topic {destination.topic}: {code.name}")
         self._ended(destination)
+
+    def _finish(self, destination: _Destination, batch: _Batch) -> None:
+        """Continue after the dead letters of a batch, which have been written or given up."""
+        destination.failures_before_success = destination.failures
+        destination.singles = max(destination.singles - batch.count, 0)
+        destination.omits_content = False
+        written = [part.job for part in batch.parts if part.next_offset > part.job.letters.last]
+        left = [part for part in batch.parts if part.next_offset <= part.job.letters.last]
+        for part in left:
+            part.job.next_offset = part.next_offset
+        destination.requeue(left)
+        _report(written)
+
+    def _rejected(self, destination: _Destination, batch: _Batch, code: ErrorCode) -> None:
+        """Attempt the dead letters of a rejected batch again by rule 4, or give up its only one."""
+        if batch.count > 1:
+            destination.singles = batch.count
+        elif batch.has_copies and code != ErrorCode.INVALID_RECORD:
+            destination.singles = max(destination.singles, 1)
+            destination.omits_content = True
+        else:
+            groups = (p.job.source.key.group_id for p in batch.parts if p.next_offset > p.job.next_offset)
+            self._warn(next(groups), f"topic {destination.topic}: {code.name}")
+            self._finish(destination, batch)
+            return
+        destination.requeue(batch.parts)
 
     def _count(self, parts: Sequence[_Part], code: ErrorCode) -> None:
         """Count what was written, or the failure for each group."""
@@ -339,8 +392,8 @@ class DeadLetterQueue:
     def _failed(self, destination: _Destination, parts: list[_Part], code: ErrorCode) -> None:
         """Attempt again after a backoff, and give up the dead letters that have been attempted often."""
         destination.failures += 1
+        destination.requeue(parts)
         jobs = destination.jobs
-        jobs.extendleft(part.job for part in reversed(parts))
         given_up = []
         while jobs and destination.attempts(jobs[0]) >= ATTEMPTS_MAX:
             given_up.append(jobs.popleft())

@@ -7,10 +7,11 @@ Rules
 3. Its headers contain the origin of the record, the delivery count and the reason. It has the key and the
    value of the record only if the group wants copies and the log still contains the record. Headers of the
    record are not copied.
-4. A batch is no larger than max.message.bytes of the topic, unless one record alone is larger. The broker
-   then rejects the batch.
+4. A batch is no larger than max.message.bytes of the topic, unless the headers of one dead letter alone are
+   larger. The broker then rejects the batch.
 5. A record is not copied if it is larger than max.message.bytes of the dead letter topic or COPIED_BYTES_MAX,
-   or in a compressed batch whose decompressed records are.
+   or in a compressed batch whose decompressed records are, or if a batch with its dead letter alone is larger
+   than max.message.bytes.
 """
 
 from __future__ import annotations
@@ -93,11 +94,18 @@ def headers_of(origin: Origin, offset: int, delivery_count: int, cause: str) -> 
 class DeadLetterBatch:
     """One record batch of dead letters, until it is full."""
 
-    def __init__(self, max_bytes: int, now_ms: int) -> None:
-        self._max_bytes = max_bytes
+    def __init__(self, max_message_bytes: int, now_ms: int, *, is_single: bool = False) -> None:
+        """`max_message_bytes` is the setting of the topic. With `is_single`, the first dead letter fills the
+        batch.
+        """
+        self._max_message_bytes = max_message_bytes
+        self._max_bytes = min(max_message_bytes, COPIED_BYTES_MAX)
         self._now_ms = now_ms
+        self._is_single = is_single
         self._records: list[bytes] = []
         self._size_bytes = HEADER_SIZE
+        self.has_copies = False
+        """Whether any dead letter has a key or a value."""
 
     def __len__(self) -> int:
         return len(self._records)
@@ -111,12 +119,19 @@ class DeadLetterBatch:
         return max(self._max_bytes - self._size_bytes, 0)
 
     def add(self, headers: Sequence[Header], content: Content) -> bool:
-        """Add a dead letter. Return False if the batch is full. The first one always fits."""
-        record = encode_record(len(self._records), 0, *content, headers)
-        if self._records and len(record) > self.room_bytes:
+        """Add a dead letter, by rule 5 without the content if no batch has room for it. Return False if the
+        batch is full. The first one always fits.
+        """
+        count = len(self._records)
+        record = encode_record(count, 0, *content, headers)
+        if count and (self._is_single or len(record) > self.room_bytes):
             return False
+        if HEADER_SIZE + len(record) > self._max_message_bytes and content != NO_CONTENT:
+            content = NO_CONTENT
+            record = encode_record(count, 0, *content, headers)
         self._records.append(record)
         self._size_bytes += len(record)
+        self.has_copies = self.has_copies or content != NO_CONTENT
         return True
 
     def build(self) -> bytes:

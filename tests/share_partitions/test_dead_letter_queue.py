@@ -11,8 +11,9 @@ import pytest
 
 from kafka_compat.config.group import ShareGroupConfig, ShareGroupLimits
 from kafka_compat.errors import ErrorCode
-from kafka_compat.long_work import LongWork
+from kafka_compat.long_work import LongWork, Steps
 from kafka_compat.share_coordinator.persister import SharePartitionKey
+from kafka_compat.share_partitions import dead_letter_queue
 from kafka_compat.share_partitions.changes import DeadLetters
 from kafka_compat.share_partitions.dead_letter_queue import (
     ATTEMPTS_MAX,
@@ -21,7 +22,7 @@ from kafka_compat.share_partitions.dead_letter_queue import (
     DeadLetterQueue,
     Done,
 )
-from kafka_compat.share_partitions.dead_letters import refusal
+from kafka_compat.share_partitions.dead_letters import Contents, refusal
 from kafka_compat.storage.records.records import iter_records
 from tests.share_partitions.manual_clock import Clock
 
@@ -216,10 +217,113 @@ async def test_other_errors_give_up_the_batch_at_once(caplog: pytest.LogCaptureF
     world, source = World(), Source()
     world.write(source, (0, 3))
     world.clock.advance(0)
-    world.respond(ErrorCode.MESSAGE_TOO_LARGE)
+    world.respond(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     assert len(source.written) == 1
     assert len(world.queue) == 0
-    assert "without dead letters: topic dlq.a: MESSAGE_TOO_LARGE" in caplog.text
+    assert "without dead letters: topic dlq.a: TOPIC_AUTHORIZATION_FAILED" in caplog.text
+
+
+@pytest.mark.parametrize("code", [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_RECORD])
+async def test_only_the_rejected_record_of_a_batch_is_given_up(
+    code: ErrorCode, caplog: pytest.LogCaptureFixture
+) -> None:
+    world, source, other = World(), Source(), Source(2)
+    world.write(source, (0, 2))
+    world.write(other, (7, 7))
+    world.clock.advance(0)
+    assert world.offsets() == [[0, 1, 2, 7]]
+    world.respond(code)
+    written = []
+    for _ in range(4):
+        [offsets] = world.offsets()
+        assert len(offsets) == 1
+        if offsets == [1]:
+            world.respond(code)
+        else:
+            written += offsets
+            world.respond()
+    assert written == [0, 2, 7]
+    assert [(each.first, each.last) for each in source.written] == [(0, 2)]
+    assert [(each.first, each.last) for each in other.written] == [(7, 7)]
+    assert len(world.queue) == 0
+    assert f"without dead letters: topic dlq.a: {code.name}" in caplog.text
+    world.write(source, (10, 11))
+    world.clock.advance(0)
+    assert world.offsets() == [[10, 11]], "later batches have several dead letters again"
+
+
+async def test_retriable_errors_between_single_records_lose_nothing() -> None:
+    world, source = World(), Source()
+    world.write(source, (0, 2))
+    world.clock.advance(0)
+    world.respond(ErrorCode.MESSAGE_TOO_LARGE)
+    found = []
+    while source.written == []:
+        world.respond(GONE)
+        world.clock.advance(BACKOFF_MAX_MS)
+        found += world.offsets()
+        world.respond()
+    assert found == [[0], [1], [2]]
+
+
+def _records_with_values(monkeypatch: pytest.MonkeyPatch, sizes_bytes: dict[int, int]) -> None:
+    """Let the log of the source contain records with values of these sizes."""
+
+    def read_contents(replica: Any, first: int, last: int, *_: int) -> Steps[Contents]:
+        yield None
+        return Contents({offset: (b"k", b"v" * size) for offset, size in sizes_bytes.items()}, last)
+
+    monkeypatch.setattr(dead_letter_queue, "read_contents", read_contents)
+
+
+def _values(batch: bytes) -> list[int | None]:
+    return [None if record.value is None else len(record.value) for record in iter_records(batch)]
+
+
+async def test_a_copy_that_would_make_its_batch_too_large_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The batch has a header, and the dead letter has headers: both count."""
+
+    def batches_with(*sizes_bytes: int) -> list[bytes]:
+        world = World()
+        world.group = ShareGroupConfig(dead_letter_topic=TOPIC, copies_dead_letters=True)
+        world.topics.max_bytes = 2000
+        _records_with_values(monkeypatch, dict(enumerate(sizes_bytes)))
+        world.write(Source(), (0, len(sizes_bytes) - 1))
+        world.clock.advance(0)
+        found = []
+        while world.topics.produced:
+            found.append(world.topics.produced[0][2])
+            world.respond()
+        return found
+
+    [batch] = batches_with(1500)
+    largest = 1500 + 2000 - len(batch)
+    [batch] = batches_with(largest)
+    assert (len(batch), _values(batch)) == (2000, [largest])
+    [batch] = batches_with(largest + 1)
+    assert _values(batch) == [None]
+    assert [_values(each) for each in batches_with(10, largest + 1, 20)] == [[10], [None, 20]]
+
+
+async def test_a_rejected_copy_is_attempted_without_key_and_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leader of the dead letter topic may have a lower limit than this broker knows."""
+    world, source = World(), Source()
+    world.group = ShareGroupConfig(dead_letter_topic=TOPIC, copies_dead_letters=True)
+    _records_with_values(monkeypatch, {0: 100, 1: 5000, 2: 100})
+    world.write(source, (0, 2))
+    world.clock.advance(0)
+    written = []
+    while world.topics.produced:
+        batch = world.topics.produced[0][2]
+        if len(batch) > 1000:
+            world.respond(ErrorCode.MESSAGE_TOO_LARGE)
+        else:
+            written += _values(batch)
+            world.respond()
+    assert written == [100, None, 100]
+    assert len(source.written) == 1
 
 
 async def test_dead_letters_of_forgotten_share_partitions_are_dropped() -> None:
