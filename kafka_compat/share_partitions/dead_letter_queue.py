@@ -158,7 +158,7 @@ class _Batch(NamedTuple):
 
     content: bytes
     parts: list[_Part]
-    count: int = 0
+    letter_count: int = 0
     has_copies: bool = False
 
 
@@ -348,7 +348,7 @@ class DeadLetterQueue:
             self._finish(destination, batch)
         elif code in _RETRIABLE:
             self._failed(destination, parts, code)
-        elif code in _OF_RECORDS and batch.count:
+        elif code in _OF_RECORDS and batch.letter_count:
             self._rejected(destination, batch, code)
         else:
             self._give_up([part.job for part in parts], f"topic {destination.topic}: {code.name}")
@@ -357,7 +357,7 @@ class DeadLetterQueue:
     def _finish(self, destination: _Destination, batch: _Batch) -> None:
         """Continue after the dead letters of a batch, which have been written or given up."""
         destination.failures_before_success = destination.failures
-        destination.singles = max(destination.singles - batch.count, 0)
+        destination.singles = max(destination.singles - batch.letter_count, 0)
         destination.omits_content = False
         written = [part.job for part in batch.parts if part.next_offset > part.job.letters.last]
         left = [part for part in batch.parts if part.next_offset <= part.job.letters.last]
@@ -368,8 +368,8 @@ class DeadLetterQueue:
 
     def _rejected(self, destination: _Destination, batch: _Batch, code: ErrorCode) -> None:
         """Attempt the dead letters of a rejected batch again by rule 4, or give up its only one."""
-        if batch.count > 1:
-            destination.singles = batch.count
+        if batch.letter_count > 1:
+            destination.singles = batch.letter_count
         elif batch.has_copies and code != ErrorCode.INVALID_RECORD:
             destination.singles = max(destination.singles, 1)
             destination.omits_content = True

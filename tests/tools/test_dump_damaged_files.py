@@ -90,7 +90,7 @@ def test_damaged_records_end_with_one_error(tmp_path: Path, compression: Compres
     damage = random.Random(9)
     whole = bytes(_batch(2, compression=compression) + _batch(5, compression=compression))
     path = tmp_path / f"{STEM}.log"
-    options = (
+    options: tuple[list[str], ...] = (
         [],
         ["--print-data-log"],
         ["--offsets-decoder"],
