@@ -43,11 +43,21 @@ class ConnectionSettings(NamedTuple):
     """Why brokers reject the client's own certificate, such as its expiry, or None."""
 
 
+_DIGITS_MAX: Final = 20
+_LONGS: Final = frozenset(
+    ("linger.ms", "max.block.ms", "metadata.max.age.ms", "reconnect.backoff.ms", "retry.backoff.ms")
+)
+"""Settings of clients whose values have 64 bits."""
+
+
 def whole_number(given: Mapping[str, str], name: str, default: int) -> int:
     """Return a producer's or consumer's integer setting. Raises ValueError if the value is invalid."""
     text = given.get(name, str(default)).strip()
-    if not text.removeprefix("-").isdecimal():
-        raise ValueError(f"Invalid value {text} for configuration {name}: Not a number of type INT")
+    bits = 64 if name in _LONGS else 32
+    is_number = text.removeprefix("-").isdecimal() and len(text) <= _DIGITS_MAX
+    if not is_number or not -(1 << (bits - 1)) <= int(text) < 1 << (bits - 1):
+        kind = "LONG" if name in _LONGS else "INT"
+        raise ValueError(f"Invalid value {text} for configuration {name}: Not a number of type {kind}")
     return int(text)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from kafka_compat.tools.failure import Failure, executed, illegal_argument, of_client
+from kafka_compat.tools.failure import Failure, executed, illegal_argument, java_int, of_client
 
 if TYPE_CHECKING:
     from kafka_compat.client.cluster import Cluster
@@ -56,8 +56,8 @@ def partitions_in(argument: str) -> list[TopicPartition]:
     found = []
     for text in parts[1].split(","):
         try:
-            found.append((parts[0], int(text)))
-        except ValueError:
+            found.append((parts[0], java_int(text)))
+        except Failure:
             message = f"Invalid partition '{text}' specified in topic arg '{argument}''"
             raise illegal_argument(message) from None
     return found

@@ -5,7 +5,14 @@ from typing import Any, Final
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
-from kafka_compat.tools.failure import Failure, check, illegal_argument, in_background, invalid_configuration
+from kafka_compat.tools.failure import (
+    Failure,
+    check,
+    illegal_argument,
+    in_background,
+    invalid_configuration,
+    java_int,
+)
 from kafka_compat.tools.options import Options
 
 _RESOURCES: Final = {"topics": 2, "brokers": 4, "broker-loggers": 8, "client-metrics": 16, "groups": 32}
@@ -155,8 +162,16 @@ def _check_name(kind: str, name: str) -> None:
             reason = error.message.removeprefix("Topic name is invalid: ")
             text = f"Topic name is invalid: {reason}"
             raise Failure("org.apache.kafka.common.errors.InvalidTopicException", text) from None
-    elif kind in ("brokers", "broker-loggers") and name and not name.removeprefix("-").isdecimal():
+    elif kind in ("brokers", "broker-loggers") and name and not _is_broker_id(name):
         raise illegal_argument(f"The entity name for {kind} must be a broker's ID, an integer, found: {name}")
+
+
+def _is_broker_id(text: str) -> bool:
+    try:
+        java_int(text)
+    except Failure:
+        return False
+    return True
 
 
 def _ask(cluster: Any, kind: str, name: str, key: ApiKey, call: str, request: dict[str, Any]) -> Any:

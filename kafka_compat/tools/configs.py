@@ -13,6 +13,7 @@ from kafka_compat.tools.failure import (
     illegal_argument,
     in_background,
     invalid_configuration,
+    java_int,
     of_client,
 )
 from kafka_compat.tools.options import Options
@@ -444,7 +445,7 @@ def _credential(mechanism: str, text: str) -> tuple[int, str]:
     match = re.fullmatch(r"(?:iterations=(-?[0-9]*),)?password=(.*)", text)
     if match is None:
         raise illegal_argument(f"Invalid credential property {mechanism.replace('-', '_')}={text}")
-    iterations = _ITERATIONS if match[1] in (None, "-1") else int(match[1])
+    iterations = _ITERATIONS if match[1] in (None, "-1") else java_int(match[1])
     if iterations < _ITERATIONS:
         raise illegal_argument(f"Iterations {iterations} are too few: at least {_ITERATIONS} for {mechanism}")
     return iterations, match[2]

@@ -62,12 +62,19 @@ def check(*results: Any, bare: bool = False) -> None:
             raise failure if bare else executed(failure)
 
 
-def java_int(text: str) -> int:
-    """Parse a number like Java's Integer.parseInt. Raises Failure if the text is not a number."""
-    try:
-        return int(text)
-    except ValueError:
-        raise Failure("java.lang.NumberFormatException", f'For input string: "{text}"') from None
+def fits(number: int, bits: int = 32) -> bool:
+    """Whether a number fits into Java's int (32 bits) or long (64 bits)."""
+    return -(1 << (bits - 1)) <= number < 1 << (bits - 1)
+
+
+def java_int(text: str, bits: int = 32) -> int:
+    """Parse a number like Java's Integer.parseInt or, with 64 bits, Long.parseLong. Raises Failure if the
+    text is not such a number.
+    """
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits.isdecimal() or len(digits) > 100 or not fits(int(text), bits):
+        raise Failure("java.lang.NumberFormatException", f'For input string: "{text}"')
+    return int(text)
 
 
 def report(failure: Failure) -> int:

@@ -10,7 +10,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected, settings_of, valid_addresses
-from kafka_compat.tools.failure import Failure, executed, of_client
+from kafka_compat.tools.failure import Failure, executed, fits, java_int, of_client
 from kafka_compat.tools.options import Options
 
 _PENDING: Final = "earliest-pending-upload"
@@ -109,7 +109,7 @@ def _time(text: str) -> int:
     if text in _TIMES:
         return _TIMES[text]
     digits = text[1:] if text[:1] in ("+", "-") else text
-    if digits.isdecimal():
+    if digits.isdecimal() and len(digits) <= 19 and fits(int(text), 64):
         return int(text)
     raise _Terse(
         f"Invalid time {text}, expected milliseconds, latest (-1), earliest (-2), max-timestamp (-3), "
@@ -123,8 +123,8 @@ def _filter(options: Options) -> Callable[[str, int], bool]:
         return lambda topic, partition: any(rule(topic, partition) for rule in rules)
     text = options.value("partitions") or ""
     try:
-        numbers = {int(item) for item in text.split(",")} if text else set()
-    except ValueError:
+        numbers = {java_int(item) for item in text.split(",")} if text else set()
+    except Failure:
         raise _Terse(f"--partitions must be numbers separated by commas, but received: {text}") from None
     matches = show.topic_filter(options.value("topic", ".*") or ".*").fullmatch
     return lambda topic, partition: bool(matches(topic)) and (not numbers or partition in numbers)

@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from kafka_compat.tools.failure import Failure
+from kafka_compat.tools.failure import Failure, fits
 
 _MAPPING: Final = "com.fasterxml.jackson.databind.JsonMappingException"
 _NAMES: Final = {str: "String", int: "Integer"}
@@ -29,9 +29,12 @@ def read_text(path: str) -> str:
 def parsed(text: str) -> Any:
     """Return the value of a JSON text, or None if the text is invalid."""
     try:
-        return json.loads(text)
-    except ValueError:
+        value = json.loads(text)
+        # Lone surrogates are valid in JSON, but no text of a request.
+        json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
         return None
+    return value
 
 
 def first_version(value: Any) -> dict[str, Any]:
@@ -62,6 +65,11 @@ def field(value: dict[str, Any], name: str, kind: type, kind_name: str = "") -> 
     if name not in value:
         raise Failure(_MAPPING, f"No such field exists: `{name}`")
     found = value[name]
-    if not isinstance(found, kind) or isinstance(found, bool):
+    bits = 64 if kind_name == "Long" else 32
+    if (
+        not isinstance(found, kind)
+        or isinstance(found, bool)
+        or (isinstance(found, int) and not fits(found, bits))
+    ):
         raise Failure(_MAPPING, f"Expected `{kind_name or _NAMES[kind]}` value, received {json.dumps(found)}")
     return found

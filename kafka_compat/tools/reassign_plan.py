@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kafka_compat.tools import json_input
-from kafka_compat.tools.failure import Failure
+from kafka_compat.tools.failure import Failure, java_int
 from kafka_compat.tools.json_input import admin_error
 from kafka_compat.tools.show import name_of
 
@@ -51,7 +51,8 @@ def read_plan(text: str) -> Plan:
         topic, index = json_input.field(item, "topic", str), json_input.field(item, "partition", int)
         brokers = json_input.field(item, "replicas", list, "JSON array")
         replicas = [int(json_input.field({"it": each}, "it", int)) for each in brokers]
-        folders = item.get("log_dirs", [_ANY] * len(replicas))
+        places = json_input.items(item.get("log_dirs", [_ANY] * len(replicas)))
+        folders = [str(json_input.field({"it": each}, "it", str)) for each in places]
         if len(folders) != len(replicas):
             raise failed(
                 f"The replicas {replicas} and the log dirs [{', '.join(folders)}] of partition "
@@ -104,11 +105,7 @@ def read_topics(text: str) -> list[str]:
 
 def read_brokers(text: str) -> list[int]:
     """Parse the brokers in --broker-list. Raises Failure if a broker is repeated or not a number."""
-    found = []
-    for item in text.split(","):
-        if not item.removeprefix("-").isdecimal():
-            raise Failure("java.lang.NumberFormatException", f'For input string: "{item}"')
-        found.append(int(item))
+    found = [java_int(item) for item in text.split(",")]
     twice = _twice(found)
     if twice:
         raise failed(f"Broker list contains duplicate entries: [{', '.join(map(str, twice))}]")

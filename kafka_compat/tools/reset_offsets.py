@@ -21,7 +21,7 @@ from kafka_compat.client.partitions import TopicPartition
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.tools import show
 from kafka_compat.tools.chosen_groups import SCENARIOS, awaited, groups_meant, partitions_in
-from kafka_compat.tools.failure import Failure, illegal_argument, log
+from kafka_compat.tools.failure import Failure, illegal_argument, java_int, log
 from kafka_compat.tools.options import Options
 
 _LOGGER: Final = "org.apache.kafka.tools.OffsetsUtils"
@@ -228,8 +228,8 @@ def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
         cells = [groups[0], *row] if len(row) == 3 and len(groups) == 1 else row
         try:
             group_id, topic, number, offset = cells
-            plan.setdefault(group_id, {})[topic, int(number)] = int(offset)
-        except ValueError:
+            plan.setdefault(group_id, {})[topic, java_int(number)] = java_int(offset, 64)
+        except (ValueError, Failure):
             text = f"{path}: {','.join(row)} is not a row; expected [GROUP,]TOPIC,PARTITION,OFFSET"
             cause = Failure("java.io.IOException", text)
             raise Failure("java.lang.RuntimeException", text, cause) from None

@@ -41,6 +41,18 @@ def test_a_properties_file_is_parsed_as_in_java(tmp_path: Path) -> None:
     assert read_settings(str(path)) == {"sasl.mechanism": "PLAIN", "client.id": "aäb"}
 
 
+def test_integer_settings_have_the_range_of_javas_types() -> None:
+    assert whole_number({"batch.size": str(2**31 - 1)}, "batch.size", 1) == 2**31 - 1
+    assert whole_number({"max.block.ms": str(2**63 - 1)}, "max.block.ms", 1) == 2**63 - 1
+    for name, text, kind in (
+        ("fetch.max.bytes", str(2**31), "INT"),
+        ("max.block.ms", str(2**63), "LONG"),
+        ("batch.size", "9" * 5000, "INT"),
+    ):
+        with pytest.raises(ValueError, match=f"for configuration {name}: Not a number of type {kind}"):
+            whole_number({name: text}, name, 1)
+
+
 def test_a_non_numeric_integer_setting_is_rejected_by_name() -> None:
     assert whole_number({"linger.ms": " 5 "}, "linger.ms", 0) == 5
     with pytest.raises(ValueError, match=r"linger\.ms"):
