@@ -89,7 +89,7 @@ def test_an_invalid_value_is_reported_with_the_valid_values(setting: str, senten
 
 def test_a_null_character_in_a_value_is_an_error() -> None:
     """No file name can have one."""
-    with pytest.raises(ConfigError, match="for configuration log.dirs: A value cannot contain the null"):
+    with pytest.raises(ConfigError, match=r"for configuration log\.dirs: A value cannot contain the null"):
         BrokerConfig({"log.dirs": "/tmp/\0x"})
 
 
