@@ -98,6 +98,8 @@ class ConfigKey(NamedTuple):
 
     def parse(self, text: str) -> Value:
         """Parse `text`, and check the value against the rule. Raises ConfigError if it is invalid."""
+        if "\0" in text:
+            raise self.refuse(text.replace("\0", "\\0"), "A value cannot contain the null character")
         value = self._convert(text.strip())
         if self.rule:
             self._check(value, text)

@@ -217,8 +217,11 @@ def _plan_in(path: str, groups: list[str]) -> dict[str, Offsets]:
     import csv
 
     try:
-        with open(path, encoding="utf-8", newline="") as file:
+        with open(path, encoding="utf-8", errors="replace", newline="") as file:
             rows = [row for row in csv.reader(file) if row]
+    except csv.Error as error:
+        text = f"{path} is not a CSV file: {error}"
+        raise Failure("java.lang.RuntimeException", text, Failure("java.io.IOException", text)) from None
     except OSError as error:
         missing = Failure("java.nio.file.NoSuchFileException", path)
         cause = Failure("java.io.IOException", f"Unable to read file {path}", missing)

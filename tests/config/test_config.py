@@ -87,6 +87,12 @@ def test_an_invalid_value_is_reported_with_the_valid_values(setting: str, senten
     assert setting.partition("=")[0] in str(caught.value)
 
 
+def test_a_null_character_in_a_value_is_an_error() -> None:
+    """No file name can have one."""
+    with pytest.raises(ConfigError, match=r"for configuration log\.dirs: A value cannot contain the null"):
+        BrokerConfig({"log.dirs": "/tmp/\0x"})
+
+
 def test_an_error_names_the_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text("broker.id=3\n\nlog.segment.bytes = \\\n  many\n")

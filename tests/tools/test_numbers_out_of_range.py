@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from kafka_compat.tools import chosen_groups, config_resources, json_input, reassign_plan
+from kafka_compat.tools import chosen_groups, config_resources, json_input, reassign_plan, reset_offsets
 from kafka_compat.tools.failure import Failure, java_int
 
 BEYOND_INT, BEYOND_LONG = 2**31, 2**63
@@ -59,3 +61,10 @@ def test_ids_of_partitions_and_brokers_are_limited() -> None:
     assert "must be a broker's ID" in _error(
         lambda: config_resources.configs_of(None, "brokers", str(BEYOND_INT))
     )
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00bad", b"t,0,1\nt\x00,x,1\n", b't,0,"' + b"x" * 200_000])
+def test_a_binary_file_with_offsets_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "offsets.csv"
+    path.write_bytes(content)
+    assert str(path) in _error(lambda: reset_offsets._plan_in(str(path), ["g"]))
