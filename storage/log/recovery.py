@@ -18,6 +18,7 @@ from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.log.transaction_indexes import intact, rebuild
 from kafka_compat.storage.segments.scan import scan_batches
 from kafka_compat.storage.segments.segment_files import (
+    LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
@@ -148,6 +149,9 @@ class Opening:
                 continue
             # Forks and saved states omit the offset index of a small active segment.
             if segment.size_bytes > SMALL_BYTES:
+                logger.warning(
+                    "Rebuilding the indexes of %s: the offset index is missing", segment.path(LOG_SUFFIX)
+                )
                 segment.rebuild_indexes()
                 self.has_changed = True
             if rebuild(self._segments, number, self._load_producers):
