@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kafka_compat.errors import StartupError
+from kafka_compat.storage.directories.checkpoints import META_PROPERTIES
 from kafka_compat.storage.directories.directory_claim import stored_meta_properties
 from kafka_compat.storage.directories.directory_names import RETURNING
 from kafka_compat.storage.errors import StorageError
@@ -48,6 +49,8 @@ def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
 
     If broker.id is not configured, `config` gets the ID in meta.properties. Raises StartupError on conflicts.
     """
+    for directory in log_dirs.directories:
+        check_not_of_cluster(directory, config)
     try:
         stored = stored_meta_properties(log_dirs.directories)
     except (StorageError, OSError) as error:
@@ -57,6 +60,20 @@ def claim(log_dirs: LogDirs, config: BrokerConfig) -> str | None:
         # broker.id is not configured: use the ID of the broker that owns the directories.
         config.adopt_broker_id(int(stored["broker.id"]))
     return stored.get("cluster.id")
+
+
+def check_not_of_cluster(directory: str, config: BrokerConfig) -> None:
+    """Raise StartupError if brokers that one command started (--brokers, --processes) use the directory:
+    their directories would be taken for partitions of a topic.
+    """
+    ids = {1, config.broker_id} if config.has_broker_id else {1}
+    for broker_id in sorted(ids):
+        of_broker = os.path.join(directory, f"broker-{broker_id}")
+        if os.path.exists(os.path.join(of_broker, META_PROPERTIES)):
+            raise StartupError(
+                f"log.dirs={directory} belongs to several brokers (it contains {of_broker}): start them with "
+                "--processes or --brokers, as before, or choose other log.dirs"
+            )
 
 
 def _check(stored: Mapping[str, str], paths: str, config: BrokerConfig) -> None:

@@ -14,6 +14,7 @@ from kafka_compat.config.quorum_names import is_of_quorum
 from kafka_compat.coordination.store.embedded import EmbeddedMetadataStore
 from kafka_compat.coordination.store.journal import JOURNAL_NAME, CorruptJournal, Journal
 from kafka_compat.errors import StartupError
+from kafka_compat.storage.directories.checkpoints import META_PROPERTIES
 from kafka_compat.storage.directories.directory_claim import DirectoryClaim
 from kafka_compat.storage.directories.directory_names import RETURNING
 from kafka_compat.storage.errors import StorageError
@@ -29,7 +30,15 @@ _OF_ITS_OWN = ("node.id", "log.dir", "advertised.listeners", PUBLISHED)
 
 
 def broker_configs(config: BrokerConfig, count: int, first_id: int = 1) -> list[BrokerConfig]:
-    """Return the configuration of each broker. Raises StartupError if a setting is invalid."""
+    """Return the configuration of each broker. Raises StartupError if a setting is invalid, or if log.dirs
+    belong to a single broker, whose records these brokers would not find.
+    """
+    for directory in config.log_dirs:
+        if os.path.exists(os.path.join(directory, META_PROPERTIES)):
+            raise StartupError(
+                f"log.dirs={directory} belongs to a single broker: start it without --processes and "
+                "--brokers, as before, or choose other log.dirs"
+            )
     try:
         return [
             BrokerConfig.from_properties(broker_settings(config, number, count, first_id))

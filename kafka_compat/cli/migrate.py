@@ -64,8 +64,8 @@ def _add_offsets(steps: Any) -> None:
         description="Copy the committed offsets of consumer groups to a cluster that `kafka-compat pipeline "
         "mirror` has copied, so that each group continues with the first record that it has not processed. "
         "Offsets in the new cluster never move back, and groups that have members there are left alone.",
-        epilog="exit codes: 0 if all offsets were copied; 1 if some were not, with the reason; 2 if a "
-        "cluster failed",
+        epilog="exit codes: 0 if all offsets were copied; 1 if some were not, with the reason, or if a group "
+        "of --group has none; 2 if a cluster failed",
     )
     for name, what in (("from", "the old cluster"), ("to", "the new cluster")):
         parser.add_argument(
@@ -110,7 +110,10 @@ def _offsets(args: argparse.Namespace) -> int:
         print(json.dumps([each._asdict() for each in copies], indent=2))
     else:
         _show_copies(copies)
-    return 0 if all(each.is_done for each in copies) else EXIT_INCOMPLETE
+    absent = sorted({*(args.group or ())} - {each.group for each in copies})
+    for group in absent:
+        print(f"kafka-compat: the group {group} has no committed offsets in the old cluster", file=sys.stderr)
+    return 0 if not absent and all(each.is_done for each in copies) else EXIT_INCOMPLETE
 
 
 def _show_copies(copies: list[Copy]) -> None:

@@ -299,3 +299,20 @@ def test_serve_does_not_import_modules_of_other_commands() -> None:
         timeout=30,
     )
     assert result.stdout.strip() == "[]", result.stderr
+
+
+def test_a_directory_of_several_brokers_is_not_used_by_a_single_one_and_the_reverse(tmp_path: Path) -> None:
+    of_several, of_one = tmp_path / "several", tmp_path / "one"
+    for directory in (of_several / "broker-1", of_one):
+        directory.mkdir(parents=True)
+        (directory / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=c\n")
+    assert refusal(f"--override=log.dirs={of_several}").endswith(
+        f"log.dirs={of_several} belongs to several brokers (it contains {of_several}/broker-1): start them "
+        "with --processes or --brokers, as before, or choose other log.dirs"
+    )
+    for option in ("--processes", "--brokers"):
+        assert refusal(option, "3", f"--override=log.dirs={of_one}").endswith(
+            f"log.dirs={of_one} belongs to a single broker: start it without --processes and --brokers, as "
+            "before, or choose other log.dirs"
+        )
+    assert [path.name for path in of_several.iterdir() if path.is_dir()] == ["broker-1"]

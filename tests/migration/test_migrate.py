@@ -149,6 +149,15 @@ def test_offsets_in_the_mirror_never_move_back(mirror: _Mirror) -> None:
     assert mirror.committed("g") == 12
 
 
+def test_a_group_without_offsets_is_not_a_success(
+    mirror: _Mirror, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mirror.commit(mirror.original, "g", 5)
+    assert mirror.copy("--group", "g", "--group", "misspelled") == 1
+    assert "the group misspelled has no committed offsets in the old cluster" in capsys.readouterr().err
+    assert mirror.committed("g") > 0
+
+
 def test_groups_with_members_in_the_mirror_are_left_alone(
     mirror: _Mirror, capsys: pytest.CaptureFixture[str]
 ) -> None:
