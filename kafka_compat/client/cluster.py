@@ -311,14 +311,16 @@ class Cluster:
             self._learn(call)
 
     def _hang_up(self, node_id: int, error: Exception) -> None:
-        connection = self._open.get(node_id)
-        # Forget all node IDs of the connection, because a broker in bootstrap.servers has two IDs.
-        for key in [key for key, one in self._open.items() if one is connection]:
-            self._forget(key)
+        self._close(self._open.get(node_id))
         node = self.nodes[node_id]
         self._unreachable[f"{node.host}:{node.port}"] = _reason(error)
         where = f"Connection to node {node_id} ({node.host}/{node.host}:{node.port})"
         self._warn(f"{where} failed.")
+
+    def _close(self, connection: Connection | None) -> None:
+        # Forget all node IDs of the connection, because a broker in bootstrap.servers has two IDs.
+        for key in [key for key, one in self._open.items() if one is connection]:
+            self._forget(key)
 
     def _forget(self, node_id: int) -> None:
         connection = self._open.pop(node_id)
@@ -331,9 +333,16 @@ class Cluster:
         connection = self._connection(node_id, call)
         version = self._version(node_id, key, call)
         connection.set_timeout(self._limit_s())
-        if answered:
-            return connection.ask(key, version, **request)
-        return connection.send(key, version, request_class(key)(**request))
+        try:
+            if answered:
+                return connection.ask(key, version, **request)
+            return connection.send(key, version, request_class(key)(**request))
+        except (OSError, EOFError):
+            raise
+        except BaseException:
+            # Ctrl-C or a signal: the next request would read this response.
+            self._close(connection)
+            raise
 
     def _connection(self, node_id: int, call: str) -> Connection:
         found = self._open.get(node_id)
