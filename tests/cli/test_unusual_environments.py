@@ -46,6 +46,8 @@ class Started:
             stderr=subprocess.PIPE,
             cwd=PROJECT,
             env={**os.environ, **(environment or {})},
+            # The tests may run with nohup.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         )
 
     def serves(self) -> None:
