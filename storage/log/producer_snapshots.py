@@ -30,21 +30,23 @@ def snapshot_offsets(names: Sequence[str]) -> list[int]:
 def load_producers(
     filesystem: Filesystem,
     directory: str,
-    names: Sequence[str],
+    names: list[str],
     segments: Sequence[Segment],
     log_end_offset: int,
     expiration_ms: int,
 ) -> ProducerState:
     """Load the producer state after the batch that ends at `log_end_offset`.
 
-    Snapshots that a crash has damaged are removed, and an older one is used. The batches after the snapshot
-    are replayed from the segments, all of which must be intact.
+    `names` are the files in the directory. Snapshots that a crash has damaged are removed, also from `names`,
+    and an older one is used. The batches after the snapshot are replayed from the segments, all of which must
+    be intact.
     """
     producers, start_offset = ProducerState(expiration_ms=expiration_ms), 0
     for offset in reversed(snapshot_offsets(names)):
         if offset > log_end_offset:
             continue
-        path = f"{directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
+        name = file_name(offset, SNAPSHOT_SUFFIX)
+        path = f"{directory}/{name}"
         try:
             producers = ProducerState.decode_snapshot(filesystem.read_file(path), expiration_ms=expiration_ms)
             start_offset = offset
@@ -52,6 +54,7 @@ def load_producers(
         except CorruptFile as error:
             logger.warning("Removed the invalid producer snapshot %s: %s", path, error)
             filesystem.unlink(path)
+            names.remove(name)
     replay(producers, segments, start_offset, log_end_offset)
     return producers
 

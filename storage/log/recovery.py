@@ -103,9 +103,7 @@ class Opening:
         self._trusted = first
         base_offset = segments[first].base_offset
         self._remove_snapshots(lambda offset: offset > base_offset)
-        self.producers = load_producers(
-            self._filesystem, self._directory, self._names, segments[:first], base_offset, self._expiration_ms
-        )
+        self.producers = self._load_producers(segments[:first], base_offset)
         self._producers_known = True
         # Sync the snapshot at `base_offset`: if this recovery is interrupted, the next one needs it.
         path = f"{self._directory}/{file_name(base_offset, SNAPSHOT_SUFFIX)}"
@@ -136,8 +134,8 @@ class Opening:
                 break
 
     def repair_indexes(self) -> None:
-        """Rebuild the transaction indexes of segments that were not scanned, if their file is damaged or an
-        operator has removed all indexes.
+        """Of the segments that were not scanned, rebuild the transaction indexes whose files are damaged, and
+        all indexes of a segment if an operator has removed them.
         """
         names = frozenset(self._names)
         for number, segment in enumerate(self._segments[: self._trusted]):
@@ -158,9 +156,8 @@ class Opening:
                 self.has_changed = True
 
     def _load_producers(self, segments: Sequence[Segment], end_offset: int) -> ProducerState:
-        names = self._filesystem.listdir(self._directory)
         return load_producers(
-            self._filesystem, self._directory, names, segments, end_offset, self._expiration_ms
+            self._filesystem, self._directory, self._names, segments, end_offset, self._expiration_ms
         )
 
     def _forked_at(self) -> int:
@@ -250,14 +247,7 @@ class Opening:
         self.leader_epochs.truncate_from_end(self.end_offset)
         self._remove_snapshots(lambda offset: offset > self.end_offset)
         if not self._producers_known:
-            self.producers = load_producers(
-                self._filesystem,
-                self._directory,
-                self._names,
-                self._segments,
-                self.end_offset,
-                self._expiration_ms,
-            )
+            self.producers = self._load_producers(self._segments, self.end_offset)
         if self.leader_epochs.encode() != self._stored_epochs:
             self._filesystem.write_file_atomically(
                 f"{self._directory}/{LEADER_EPOCH_CHECKPOINT}", self.leader_epochs.encode()

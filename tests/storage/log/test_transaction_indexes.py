@@ -182,3 +182,18 @@ def test_a_log_is_truncated_although_its_transaction_index_is_damaged(
     log.truncate_to(4)
     assert log.log_end_offset == 3
     assert log.aborted_transactions(0, 3) == [(8, 0)]
+
+
+def test_a_damaged_producer_snapshot_does_not_prevent_the_repair(harness: Harness, tmp_path: Path) -> None:
+    log = harness.log()
+    aborted_transaction(log)
+    for _ in range(30):
+        append(log, batch(1, size_bytes=60))
+    harness.dirs.close()
+    for path in tmp_path.glob("t-0/*.*index"):
+        path.unlink()
+    for path in tmp_path.glob("t-0/*.snapshot"):
+        path.write_bytes(b"damaged")
+    log = harness.reopen().logs["t", 0]
+    assert log.aborted_transactions(0, log.log_end_offset) == [(8, 0)]
+    assert log.producers.entries.keys() == {8}
