@@ -11,7 +11,7 @@ from kafka_compat.tools.failure import (
     illegal_argument,
     in_background,
     invalid_configuration,
-    java_int,
+    is_number,
 )
 from kafka_compat.tools.options import Options
 
@@ -162,16 +162,8 @@ def _check_name(kind: str, name: str) -> None:
             reason = error.message.removeprefix("Topic name is invalid: ")
             text = f"Topic name is invalid: {reason}"
             raise Failure("org.apache.kafka.common.errors.InvalidTopicException", text) from None
-    elif kind in ("brokers", "broker-loggers") and name and not _is_broker_id(name):
+    elif kind in ("brokers", "broker-loggers") and name and not is_number(name):
         raise illegal_argument(f"The entity name for {kind} must be a broker's ID, an integer, found: {name}")
-
-
-def _is_broker_id(text: str) -> bool:
-    try:
-        java_int(text)
-    except Failure:
-        return False
-    return True
 
 
 def _ask(cluster: Any, kind: str, name: str, key: ApiKey, call: str, request: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from kafka_compat.client.cluster import Cluster, TimedOut
 from kafka_compat.storage.records.kinds import TimestampType
 from kafka_compat.tools import deserializers, show
 from kafka_compat.tools.admin import consuming, parsed, settings_in
-from kafka_compat.tools.failure import Failure, fits, log, of_client
+from kafka_compat.tools.failure import Failure, is_number, log, of_client
 from kafka_compat.tools.options import Options
 from kafka_compat.tools.output import Unwritable, discard
 
@@ -317,7 +317,7 @@ def _offset(options: Options) -> int:
     named = {"earliest": _EARLIEST, "latest": _LATEST}.get(text.lower())
     if named is not None:
         return named
-    if not text.isdecimal() or len(text) > 100 or not fits(int(text), 64):
+    if not text.isdecimal() or not is_number(text, 64):
         options.usage_error(f"Invalid offset '{text}', expected 'earliest', 'latest' or a number from 0 up.")
     return int(text)
 

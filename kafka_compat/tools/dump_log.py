@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from kafka_compat.storage.directories.checkpoints import decode_number
 from kafka_compat.storage.errors import CorruptFile, StorageError
 from kafka_compat.storage.log.producer_state import ProducerState
 from kafka_compat.storage.records import legacy
@@ -34,7 +33,7 @@ from kafka_compat.storage.records.legacy import records_of
 from kafka_compat.storage.records.records import Record, control_record_type, iter_records
 from kafka_compat.storage.segments.txn_index import decode as decode_aborted
 from kafka_compat.tools import internal_records
-from kafka_compat.tools.failure import Failure, illegal_argument
+from kafka_compat.tools.failure import Failure, illegal_argument, java_int
 from kafka_compat.tools.internal_records import Decoder
 from kafka_compat.tools.options import Options
 
@@ -250,14 +249,7 @@ class Mismatches:
 
 def base_offset_of(path: str) -> int:
     """Return the base offset in a segment's file name. Raises Failure if the name contains none."""
-    return _number(os.path.basename(path).split(".")[0], 64)
-
-
-def _number(text: str, bits: int) -> int:
-    try:
-        return decode_number(text, bits)
-    except ValueError:
-        raise Failure("java.lang.NumberFormatException", f'For input string: "{text}"') from None
+    return java_int(os.path.basename(path).split(".")[0], 64)
 
 
 def _check_position(position: int, log: bytes, path: str) -> None:
@@ -475,7 +467,7 @@ class _Dump:
                     yield "KRaft bootstrap snapshot"
                 else:
                     offset, _, epoch = stem.partition("-")
-                    yield f"Snapshot end offset: {_number(offset, 64)}, epoch: {_number(epoch, 32)}"
+                    yield f"Snapshot end offset: {java_int(offset, 64)}, epoch: {java_int(epoch)}"
                 yield from self._log(log)
             case "index":
                 yield from offset_index(

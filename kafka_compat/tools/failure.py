@@ -9,6 +9,8 @@ from typing import Any, Final
 
 _ERRORS: Final = os.path.join(os.path.dirname(__file__), "errors.txt")
 """A file whose lines contain an error code, the exception in Kafka's clients, and the message."""
+_DIGITS_MAX: Final = 100
+"""Python does not convert texts of any length to numbers."""
 
 
 class Failure(Exception):
@@ -67,12 +69,17 @@ def fits(number: int, bits: int = 32) -> bool:
     return -(1 << (bits - 1)) <= number < 1 << (bits - 1)
 
 
+def is_number(text: str, bits: int = 32) -> bool:
+    """Whether Java's Integer.parseInt or, with 64 bits, Long.parseLong accepts a text."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    return digits.isdecimal() and len(digits) <= _DIGITS_MAX and fits(int(text), bits)
+
+
 def java_int(text: str, bits: int = 32) -> int:
     """Parse a number like Java's Integer.parseInt or, with 64 bits, Long.parseLong. Raises Failure if the
     text is not such a number.
     """
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits.isdecimal() or len(digits) > 100 or not fits(int(text), bits):
+    if not is_number(text, bits):
         raise Failure("java.lang.NumberFormatException", f'For input string: "{text}"')
     return int(text)
 

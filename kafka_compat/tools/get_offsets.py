@@ -10,7 +10,7 @@ from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.protocol.api_keys import ApiKey
 from kafka_compat.tools import show
 from kafka_compat.tools.admin import connected, settings_of, valid_addresses
-from kafka_compat.tools.failure import Failure, executed, fits, java_int, of_client
+from kafka_compat.tools.failure import Failure, executed, is_number, java_int, of_client
 from kafka_compat.tools.options import Options
 
 _PENDING: Final = "earliest-pending-upload"
@@ -108,8 +108,7 @@ def _options(arguments: list[str]) -> Options:
 def _time(text: str) -> int:
     if text in _TIMES:
         return _TIMES[text]
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if digits.isdecimal() and len(digits) <= 19 and fits(int(text), 64):
+    if is_number(text, 64):
         return int(text)
     raise _Terse(
         f"Invalid time {text}, expected milliseconds, latest (-1), earliest (-2), max-timestamp (-3), "

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final, NamedTuple, NoReturn, Self, TextIO
 
-from kafka_compat.tools.failure import Failure
+from kafka_compat.tools.failure import Failure, java_int
 
 KAFKA_VERSION: Final = "4.3.1"
 """The Kafka release that the commands match, which `--version` prints."""
@@ -196,11 +196,10 @@ def _is_whole(text: str) -> bool:
 
 def java_integer(text: str, option: str, bits: int = 32) -> int:
     """Parse a number like Java's Integer.valueOf or Long.valueOf. Raises Failure if the text is invalid."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if digits.isdecimal() and -(1 << (bits - 1)) <= int(text) < 1 << (bits - 1):
-        return int(text)
-    cause = Failure("java.lang.NumberFormatException", f'For input string: "{text}"')
-    cause = Failure("joptsimple.internal.ReflectionException", str(cause), cause)
+    try:
+        return java_int(text, bits)
+    except Failure as failure:
+        cause = Failure("joptsimple.internal.ReflectionException", str(failure), failure)
     raise _wrong("OptionArgumentConversion", f"Cannot parse argument '{text}' of option {option}", cause)
 
 
