@@ -22,16 +22,13 @@ from kafka_compat.protocol.messages.list_partition_reassignments import ListPart
 from kafka_compat.protocol.messages.metadata import MetadataRequest
 from kafka_compat.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.cluster.embedded import until
-from tests.quorum.cluster import PATIENT, QuorumCluster
+from tests.quorum.cluster import QuorumCluster, patient_cluster
 
 
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[QuorumCluster]:
-    cluster = QuorumCluster(tmp_path, settings=PATIENT)
-    await cluster.start()
-    await until(lambda: all(len(broker.metadata.brokers) == 3 for broker in cluster.brokers.values()))
-    yield cluster
-    await cluster.stop()
+    async with patient_cluster(tmp_path) as running:
+        yield running
 
 
 def _other(cluster: QuorumCluster) -> int:

@@ -42,6 +42,11 @@ async def has_its_record(cluster: EmbeddedCluster, topic: str) -> None:
     assert await cluster.values(cluster.leader(topic), topic) == [b"acknowledged"]
 
 
+async def have_their_records(cluster: EmbeddedCluster) -> None:
+    for topic in ("t1", "t2", "t3"):
+        await has_its_record(cluster, topic)
+
+
 async def filled(cluster: EmbeddedCluster) -> None:
     """Create a topic that each broker leads first, and write a record to each of them."""
     for first in (1, 2, 3):
@@ -62,8 +67,7 @@ async def test_the_other_replicas_become_leaders_after_all_brokers_were_stopped_
     await cluster.start_broker(2)
     await cluster.start_broker(3)
     await asyncio.wait_for(returning, 20)
-    for topic in ("t1", "t2", "t3"):
-        await has_its_record(cluster, topic)
+    await have_their_records(cluster)
 
 
 async def test_the_last_in_sync_replica_waits_for_an_unclean_election(
@@ -84,8 +88,7 @@ async def test_the_last_in_sync_replica_waits_for_an_unclean_election(
     request = ElectLeadersRequest(election_type=_UNCLEAN, topic_partitions=partitions, timeout_ms=10_000)
     await cluster.send(cluster.controller.broker_id, ApiKey.ELECT_LEADERS, 2, request)
     await asyncio.wait_for(returning, 20)
-    for topic in ("t1", "t2", "t3"):
-        await has_its_record(cluster, topic)
+    await have_their_records(cluster)
 
 
 async def test_replicas_that_are_all_empty_start_after_the_wait(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from kafka_compat.broker import Broker, BrokerHooks
@@ -14,7 +15,7 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.coordination.replicated_store.records import CloseSession
 from kafka_compat.handlers.served import CLUSTER_SERVED, QUORUM_SERVED
 from kafka_compat.quorum.node import QuorumNode
-from tests.cluster.embedded import EmbeddedBroker, EmbeddedCluster
+from tests.cluster.embedded import EmbeddedBroker, EmbeddedCluster, until
 from tests.support.ports import free_port
 
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
@@ -153,3 +154,13 @@ class QuorumCluster(EmbeddedCluster):
             ),
             -1,
         )
+
+
+@asynccontextmanager
+async def patient_cluster(directory: Path) -> AsyncIterator[QuorumCluster]:
+    """Run three combined nodes with PATIENT timeouts. All of them know each other."""
+    cluster = QuorumCluster(directory, settings=PATIENT)
+    await cluster.start()
+    await until(lambda: all(len(broker.metadata.brokers) == 3 for broker in cluster.brokers.values()))
+    yield cluster
+    await cluster.stop()

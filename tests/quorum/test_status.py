@@ -15,17 +15,13 @@ from kafka_compat.metrics.scraper import Scraper
 from kafka_compat.status.observer import Observer
 from kafka_compat.status.snapshot import Snapshot
 from kafka_compat.tools import registry
-from tests.cluster.embedded import until
-from tests.quorum.cluster import CLUSTER_ID, PATIENT, QuorumCluster
+from tests.quorum.cluster import CLUSTER_ID, QuorumCluster, patient_cluster
 
 
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[QuorumCluster]:
-    running = QuorumCluster(tmp_path, settings=PATIENT)
-    await running.start()
-    await until(lambda: all(len(broker.metadata.brokers) == 3 for broker in running.brokers.values()))
-    yield running
-    await running.stop()
+    async with patient_cluster(tmp_path) as running:
+        yield running
 
 
 def address(cluster: QuorumCluster, broker_id: int = 1) -> str:
