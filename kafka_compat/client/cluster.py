@@ -337,10 +337,8 @@ class Cluster:
             if answered:
                 return connection.ask(key, version, **request)
             return connection.send(key, version, request_class(key)(**request))
-        except (OSError, EOFError):
-            raise
         except BaseException:
-            # Ctrl-C or a signal: the next request would read this response.
+            # Also after Ctrl-C or a signal: the next request would read this response.
             self._close(connection)
             raise
 

@@ -193,20 +193,20 @@ def _with_wide_numbers(batch: Any) -> Any:
         return batch
     place = batch.schema.get_field_index(DECODED)
     decoded = batch.column(place)
-    return batch.set_column(place, DECODED, decoded.cast(wide(decoded.type)))
+    return batch.set_column(place, DECODED, decoded.cast(_wide(decoded.type)))
 
 
-def wide(kind: Any) -> Any:
+def _wide(kind: Any) -> Any:
     """Return an Arrow type with long and double in place of the smaller numbers, also in nested types."""
     import pyarrow as pa
 
     t = pa.types
     if t.is_struct(kind):
-        return pa.struct([kind.field(i).with_type(wide(kind.field(i).type)) for i in range(kind.num_fields)])
+        return pa.struct([kind.field(i).with_type(_wide(kind.field(i).type)) for i in range(kind.num_fields)])
     if t.is_map(kind):
-        return pa.map_(wide(kind.key_type), wide(kind.item_type))
+        return pa.map_(_wide(kind.key_type), _wide(kind.item_type))
     if t.is_list(kind):
-        return pa.list_(kind.value_field.with_type(wide(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(_wide(kind.value_type)))
     if t.is_int8(kind) or t.is_int16(kind) or t.is_int32(kind):
         return pa.int64()
     return pa.float64() if t.is_float32(kind) else kind
