@@ -176,7 +176,7 @@ class Elections:
         self._decide(state)
 
     def vote_failed(self, state: Nominee, node_id: int) -> None:
-        """Record that a voter did not answer."""
+        """Record that a voter did not respond."""
         state.failed.add(node_id)
         self._decide(state)
 

@@ -35,8 +35,8 @@ class Follower:
 class Nominee:
     """Asks for votes: pre-votes if it is prospective, votes of its epoch if it is a candidate.
 
-    `failed` are the voters that did not answer the latest request. `is_backing_off` is true once a candidate
-    cannot win, so that its deadline is earlier.
+    `failed` contains the voters that did not respond to the latest request. `is_backing_off` is true once a
+    candidate cannot win, so that its deadline is earlier.
     """
 
     role: Role
@@ -58,7 +58,7 @@ class Nominee:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether it cannot win unless voters answer that did not answer the latest request."""
+        """Whether it can win only with votes of voters that did not respond to the latest request."""
         missing = (self.rejected | self.failed) & self.voters.keys()
         return len(self.voters) - len(missing) < majority(self.voters)
 

@@ -2,12 +2,12 @@
 
 A broker that starts with an empty log directory may still be in the in-sync replicas (ISR) of its
 partitions, if all brokers stopped at the same time, or if it stopped last. It could then become leader, and
-the other replicas would remove their records. Therefore, it registers only when no ISR contains it any
-more, except those of partitions that it has. The controller changes an ISR when it elects another replica.
+the other replicas would remove their records. Therefore, it registers only once it is in no ISR of a
+partition whose log it lacks. The controller changes an ISR when it elects another replica.
 
 The wait ends after WAIT_S if no other replica of these partitions is registered. Otherwise, only an unclean
 election ends it, because the other replicas may lack acknowledged records. Partitions with one replica start
-empty. Apache Kafka with ZooKeeper does not wait; in KRaft mode, the controller knows the directories.
+empty. Apache Kafka with ZooKeeper does not wait; in KRaft mode, the controller notices a new directory.
 """
 
 from __future__ import annotations

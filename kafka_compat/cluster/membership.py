@@ -79,8 +79,9 @@ class Membership:
         self._tasks: Tasks | None = None
         """The background tasks of this startup, or None before `create` and after `leave`."""
         self._peering: Peering | None = None
-        """The connection of the controller, in a cluster with a metadata quorum."""
+        """The connections to other brokers, or None if the broker is standalone."""
         self._stopped_waiting = asyncio.Event()
+        """Set if startup must not wait for other brokers any longer."""
         self._epoch = -1
         """The epoch of a standalone broker's registration, or -1 before it is registered."""
 

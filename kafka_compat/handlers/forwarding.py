@@ -20,7 +20,7 @@ def is_forwarded(ctx: RequestContext) -> bool:
 
 def require_cluster_or_forwarder(ctx: RequestContext, operation: Operation) -> None:
     """Raise KafkaError unless the operation on the cluster is allowed, or a broker has forwarded the request.
-    The forwarding broker has checked the client's permission, and needs CLUSTER_ACTION.
+    The forwarding broker has already checked the client's permission. It needs CLUSTER_ACTION itself.
     """
     if is_forwarded(ctx) and cluster_allows(ctx, Operation.CLUSTER_ACTION, logged=False):
         return

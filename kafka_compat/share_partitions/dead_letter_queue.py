@@ -72,7 +72,7 @@ _RETRIABLE: Final = frozenset(
 _OF_RECORDS: Final = frozenset(
     (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.INVALID_RECORD)
 )
-"""Errors that some records of a batch may cause (rule 4)."""
+"""Errors that may be due to single records of a batch (rule 4)."""
 
 Done = Callable[[ErrorCode], None]
 

@@ -13,7 +13,7 @@ state is read from its snapshot. After an unclean shutdown, these rules apply:
 4. Indexes, producer snapshots and leader epochs of the scanned part are rebuilt and synced, so that a second
    recovery has the same result.
 
-As in Apache Kafka, the indexes of the other segments are rebuilt if a file is damaged or all were removed.
+As in Apache Kafka, the indexes of other segments are rebuilt if one is damaged or all of them are missing.
 
 In both cases, other files left by a crash are first removed or completed, as in Apache Kafka:
 1. `.deleted` and `.cleaned` files are removed. If there are `.cleaned` files, the `.swap` files of the same

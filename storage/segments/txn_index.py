@@ -76,7 +76,7 @@ class TransactionIndex:
         return self._entries is not None
 
     def load(self) -> list[AbortedTxn]:
-        """Read the file unless it was read before, and return the entries. Raises OSError or CorruptFile."""
+        """Return the entries. The first call reads the file. Raises OSError or CorruptFile."""
         if self._entries is None:
             exists = self._filesystem.exists(self._path)
             self._entries = decode(self._filesystem.read_file(self._path)) if exists else []

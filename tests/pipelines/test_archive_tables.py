@@ -107,7 +107,7 @@ CHANGED_FLIGHT = pa.struct([CARRIER, pa.field("distance", pa.string())])
 
 
 def test_decoded_values_of_several_topics_and_schemas_are_one_column(tmp_path: Path) -> None:
-    """A later schema has more fields, also in nested structs. An earlier schema may be used again."""
+    """A later schema adds fields, some of them in nested structs. Then the earlier schema is used again."""
     store = ArchiveStore(tmp_path, "delta")
     store.open(DeltaArchive(tmp_path / TABLE))
 
