@@ -210,7 +210,7 @@ class ReplicatedSession(StoreSession):
             if event is not None:
                 self.fire(event)
         for path in list(self._child_watches):
-            if before.nodes[path].cversion != after.nodes[path].cversion:
+            if before.nodes[path].children_version != after.nodes[path].children_version:
                 self.fire(Event(EventKind.CHILDREN, path))
 
     def _tell(self, state: SessionState) -> None:

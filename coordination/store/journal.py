@@ -4,7 +4,7 @@ Each line consists of the CRC-32 of its text in eight hexadecimal digits, a spac
 feed:
 
     {"kafka-compat metadata journal": 1, "zxid": 41, "nodes": 2}
-    ["/brokers", null, czxid, mzxid, version, children version, owner, ctime, mtime]        one for each node
+    ["/brokers", null, czxid, mzxid, version, children created, owner, ctime, mtime]        one for each node
     …
     [zxid, time in ms, [["create", path, data, owner], ["set", path, data], ["delete", path]], synced]
 
@@ -215,14 +215,15 @@ def restore_node(tree: Tree, values: list[Any], payloads: dict[str, bytes]) -> N
 
     `payloads` maps encoded data to the object that all nodes with this data share.
     """
-    path, text, czxid, mzxid, version, cversion, owner, ctime_ms, mtime_ms = values
+    path, text, czxid, mzxid, version, created_children, owner, ctime_ms, mtime_ms = values
     data = None
     if text is not None:
         data = payloads.get(text)
         if data is None:
             data = payloads[text] = text.encode("iso-8859-1")
     node = Node(data, czxid, ctime_ms, owner)
-    node.mzxid, node.version, node.cversion, node.mtime_ms = mzxid, version, cversion, mtime_ms
+    node.mzxid, node.version, node.mtime_ms = mzxid, version, mtime_ms
+    node.created_children = created_children
     tree.nodes[path] = node
     if path != "/":
         parent, name = split(path)

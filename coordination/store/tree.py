@@ -9,20 +9,31 @@ from kafka_compat.coordination.store.metadata_store import Event, EventKind, Met
 NO_CHILDREN: "dict[str, Node]" = {}
 
 NodeValues = tuple[bytes | None, int, int, int, int, int, int, int]
-"""data, czxid, mzxid, version, children version, owner, creation time and modification time of a node."""
+"""data, czxid, mzxid, version, children created, owner, creation time and modification time of a node."""
 
 
 class Node:
     """One node of the tree. `children` maps names to nodes."""
 
-    __slots__ = ("children", "ctime_ms", "cversion", "czxid", "data", "mtime_ms", "mzxid", "owner", "version")
+    __slots__ = (
+        "children",
+        "created_children",
+        "ctime_ms",
+        "czxid",
+        "data",
+        "mtime_ms",
+        "mzxid",
+        "owner",
+        "version",
+    )
 
     def __init__(self, data: bytes | None, zxid: int, now_ms: int, owner: int) -> None:
         self.data = data
         self.czxid = self.mzxid = zxid
         self.ctime_ms = self.mtime_ms = now_ms
         self.version = 0
-        self.cversion = 0
+        self.created_children = 0
+        """How many children have ever been created: the number of the next sequential node, as in ZooKeeper."""
         self.owner = owner
         self.children = NO_CHILDREN
         """Nodes without children share one empty object, which `adopt` replaces."""
@@ -40,11 +51,16 @@ class Node:
             self.czxid,
             self.mzxid,
             self.version,
-            self.cversion,
+            self.created_children,
             self.owner,
             self.ctime_ms,
             self.mtime_ms,
         )
+
+    @property
+    def children_version(self) -> int:
+        """Return how many times children have been created or deleted."""
+        return 2 * self.created_children - len(self.children)
 
     def stat(self) -> Stat:
         """Return the current stat."""
@@ -52,7 +68,7 @@ class Node:
             self.czxid,
             self.mzxid,
             self.version,
-            self.cversion,
+            self.children_version,
             self.owner,
             len(self.children),
             self.ctime_ms,
@@ -184,7 +200,7 @@ class Tree:
             if parent.owner:
                 raise stores.NoChildrenForEphemerals(path)
             if operation.sequential:
-                path = f"{path}{parent.cversion:010d}"
+                path = f"{path}{parent.created_children:010d}"
             if path in self.nodes:
                 raise stores.NodeExists(path)
             owner = session_id if operation.ephemeral else 0
@@ -212,11 +228,9 @@ class Tree:
         return None
 
     def _undo_create(self, path: str, parent: Node) -> Callable[[], None]:
-        children_version = parent.cversion
-
         def step() -> None:
             del self.nodes[path], parent.children[split(path)[1]]
-            parent.cversion = children_version
+            parent.created_children -= 1
 
         return step
 
@@ -229,12 +243,9 @@ class Tree:
         return step
 
     def _undo_delete(self, path: str, node: Node, parent: Node) -> Callable[[], None]:
-        children_version = parent.cversion
-
         def step() -> None:
             self.nodes[path] = node
             parent.adopt(split(path)[1], node)
-            parent.cversion = children_version
 
         return step
 
@@ -245,7 +256,7 @@ class Tree:
             self.image.keep(parent_path, parent)
         node = self.nodes[path] = Node(data, zxid, now_ms, owner)
         parent.adopt(name, node)
-        parent.cversion += 1
+        parent.created_children += 1
 
     def _set(self, path: str, node: Node, data: bytes | None, zxid: int, now_ms: int) -> None:
         if self.image is not None:
@@ -263,7 +274,6 @@ class Tree:
             self.image.keep(path, self.nodes[path])
         del self.nodes[path]
         del parent.children[name]
-        parent.cversion += 1
 
 
 def _events(changes: Iterable[Sequence[Any]]) -> Iterator[Event]:

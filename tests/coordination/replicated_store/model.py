@@ -9,12 +9,12 @@ from kafka_compat.coordination.store import metadata_store as stores
 
 
 class Value(NamedTuple):
-    """A node. `changes` counts the changes of its children."""
+    """A node. `created` counts the children that were ever created."""
 
     data: bytes | None
     version: int = 0
     owner: int = 0
-    changes: int = 0
+    created: int = 0
 
 
 State = Mapping[str, Value]
@@ -41,11 +41,12 @@ def multi(state: State, session: int, operations: Sequence[stores.Operation]) ->
             if nodes[parent].owner:
                 return state, (index, stores.NoChildrenForEphemerals)
             if operation.sequential:
-                path += f"{nodes[parent].changes:010d}"
+                path += f"{nodes[parent].created:010d}"
             if path in nodes:
                 return state, (index, stores.NodeExists)
             nodes[path] = Value(operation.data, owner=session if operation.ephemeral else 0)
             results.append(path)
+            nodes[parent] = nodes[parent]._replace(created=nodes[parent].created + 1)
         else:
             if path not in nodes:
                 return state, (index, stores.NoNode)
@@ -62,7 +63,6 @@ def multi(state: State, session: int, operations: Sequence[stores.Operation]) ->
             if any(parent_of(other) == path for other in nodes if other != "/"):
                 return state, (index, stores.NotEmpty)
             del nodes[path]
-        nodes[parent] = nodes[parent]._replace(changes=nodes[parent].changes + 1)
     return nodes, tuple(results)
 
 
@@ -71,8 +71,6 @@ def end(state: State, session: int) -> State:
     nodes = dict(state)
     for path in [path for path, node in state.items() if node.owner == session]:
         del nodes[path]
-        parent = parent_of(path)
-        nodes[parent] = nodes[parent]._replace(changes=nodes[parent].changes + 1)
     return nodes
 
 

@@ -249,7 +249,7 @@ def test_the_machine_agrees_with_a_model_and_with_a_machine_restored_midway(
             )
             sessions[number] = session, last + 1
     found = {
-        path: model.Value(node.data, node.version, node.owner, node.cversion)
+        path: model.Value(node.data, node.version, node.owner, node.created_children)
         for path, node in log.machine.tree.nodes.items()
     }
     assert found == state

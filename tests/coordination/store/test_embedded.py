@@ -285,7 +285,6 @@ class Model:
                 if any(other.startswith(path + "/") for other in nodes):
                     return stores.NotEmpty
                 del nodes[path]
-                created[parent] = created.get(parent, 0) + 1
         self.nodes, self.created = nodes, created
         return None
 

@@ -130,7 +130,7 @@ async def test_a_transaction_is_atomic(stores: Stores) -> None:
     assert await session.multi([]) == []
 
 
-async def test_sequence_numbers_of_nodes_increase_and_are_never_reused(stores: Stores) -> None:
+async def test_sequence_numbers_of_nodes_count_created_nodes_and_not_deleted_ones(stores: Stores) -> None:
     session = await stores.connect()
     await session.create("/changes")
     first = await session.create("/changes/change_", b"1", sequential=True)
@@ -139,8 +139,12 @@ async def test_sequence_numbers_of_nodes_increase_and_are_never_reused(stores: S
     results = await session.multi(
         [Create("/changes/change_", b"2", sequential=True), Create("/changes/change_", b"3", sequential=True)]
     )
-    assert [first, *results] == sorted({first, *map(str, results)})
-    assert await session.children("/changes") == [str(path).rpartition("/")[2] for path in results]
+    assert results == ["/changes/change_0000000001", "/changes/change_0000000002"]
+    assert await session.children("/changes") == ["change_0000000001", "change_0000000002"]
+    deleted, recreated = await session.multi(
+        [Delete("/changes/change_0000000002"), Create("/changes/change_", sequential=True)]
+    )
+    assert (deleted, recreated) == (None, "/changes/change_0000000003")
 
 
 async def test_only_one_of_several_sessions_creates_a_node(stores: Stores) -> None:
@@ -332,7 +336,7 @@ PATHS = st.lists(NAMES, min_size=1, max_size=3).map(lambda names: "/" + "/".join
 DATA = st.none() | st.binary(max_size=6)
 VERSIONS = st.sampled_from([-1, -1, 0, 1])
 OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
-    st.builds(Create, PATHS, DATA, st.booleans()),
+    st.builds(Create, PATHS, DATA, st.booleans(), st.booleans()),
     st.builds(SetData, PATHS, DATA, VERSIONS),
     st.builds(Delete, PATHS, VERSIONS),
     st.builds(Check, PATHS, VERSIONS),
@@ -374,18 +378,20 @@ def test_all_stores_return_the_same_results_for_random_transactions(
             ReplicatedStores(),
             ZooKeeperStores(zookeeper),
         ]
-        embedded, remote, replicated, real = [await stores.connect() for stores in every]
-        for operations in transactions:
-            expected = await outcome(real, operations)
-            assert await outcome(embedded, operations) == expected, operations
-            assert await outcome(remote, operations) == expected, operations
-            assert await outcome(replicated, operations) == expected, operations
-        expected_contents = await contents(real)
-        assert await contents(embedded) == expected_contents
-        assert await contents(remote) == expected_contents
-        assert await contents(replicated) == expected_contents
-        for stores in every:
-            await stores.close()
+        try:
+            embedded, remote, replicated, real = [await stores.connect() for stores in every]
+            for operations in transactions:
+                expected = await outcome(real, operations)
+                assert await outcome(embedded, operations) == expected, operations
+                assert await outcome(remote, operations) == expected, operations
+                assert await outcome(replicated, operations) == expected, operations
+            expected_contents = await contents(real)
+            assert await contents(embedded) == expected_contents
+            assert await contents(remote) == expected_contents
+            assert await contents(replicated) == expected_contents
+        finally:
+            for stores in every:
+                await stores.close()
 
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "remote").mkdir()
