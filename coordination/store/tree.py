@@ -33,7 +33,7 @@ class Node:
         self.ctime_ms = self.mtime_ms = now_ms
         self.version = 0
         self.created_children = 0
-        """How many children have ever been created: the number of the next sequential node, as in ZooKeeper."""
+        """How many children were ever created: the number of the next sequential node, as in ZooKeeper."""
         self.owner = owner
         self.children = NO_CHILDREN
         """Nodes without children share one empty object, which `adopt` replaces."""
