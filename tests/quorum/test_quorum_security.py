@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 
 from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.cluster.forwarding import CLIENT_ID_PREFIX
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.errors import ErrorCode
 from kafka_compat.protocol.api_keys import ApiKey
+from kafka_compat.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kafka_compat.protocol.messages.elect_leaders import ElectLeadersRequest
+from kafka_compat.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from kafka_compat.protocol.messages.update_features import UpdateFeaturesRequest
 from kafka_compat.protocol.messages.vote import PartitionData, TopicData, VoteRequest
 from kafka_compat.security.broker_security import NONE, BrokerSecurity, SaslLogin
 from kafka_compat.security.sasl.client import PlainClient, ScramClient
@@ -104,6 +109,55 @@ async def _is_rejected(cluster: QuorumCluster, security: BrokerSecurity) -> bool
         return await _vote(cluster, security, 0) != ErrorCode.NONE
     except ConnectionError:
         return True
+
+
+class _QuorumWithLogins(QuorumCluster):
+    """Two brokers and a controller. All of them, and eve, log in with passwords. Eve has no permission."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, count=2, settings={**PATIENT, **_PLAIN}, controllers=1)
+
+    def node_settings(self, node_id: int) -> dict[str, str]:
+        found = super().node_settings(node_id)
+        if node_id in self.controller_ports:
+            return {**found, "super.users": "User:node"}
+        jaas = found["listener.name.controller.plain.sasl.jaas.config"]
+        return {
+            **found,
+            "listeners": found["listeners"].replace("PLAINTEXT://", "SASL_PLAINTEXT://"),
+            "listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+            "security.inter.broker.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config": jaas,
+            "super.users": "User:node",
+        }
+
+
+async def test_requests_for_the_controller_need_permission_at_every_broker(tmp_path: Path) -> None:
+    """Nobody gains permissions with the client ID that brokers use for the requests that they forward."""
+    requests = {
+        (ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0): AlterPartitionReassignmentsRequest(topics=[]),
+        (ApiKey.LIST_PARTITION_REASSIGNMENTS, 0): ListPartitionReassignmentsRequest(),
+        (ApiKey.ELECT_LEADERS, 2): ElectLeadersRequest(topic_partitions=None),
+        (ApiKey.UPDATE_FEATURES, 1): UpdateFeaturesRequest(feature_updates=[]),
+    }
+    cluster = _QuorumWithLogins(tmp_path)
+    await cluster.start()
+    await until(lambda: all(len(broker.metadata.brokers) == 2 for broker in cluster.brokers.values()))
+    for broker in cluster.brokers.values():
+        ((host, port),) = broker.addresses.values()
+        for login, client_id, expected in (
+            (_plain("node", "secret"), "tool", ErrorCode.NONE),
+            (_plain("eve", "other"), "tool", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+            (_plain("eve", "other"), f"{CLIENT_ID_PREFIX}1", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        ):
+            client = BrokerClient(host, port, client_id, security=login, request_timeout_ms=20_000)
+            for (api_key, version), request in requests.items():
+                response = await client.send(api_key, version, request)
+                assert response.error_code == expected, (broker.broker_id, client_id, api_key)
+            await client.close()
+    await cluster.stop()
 
 
 class SecuredQuorum(QuorumCluster):
