@@ -279,6 +279,7 @@ class Dispatcher:
                     log.error("Closed a connection: could not encode a response", exc_info=parts.exception())
             else:
                 self._send(slot, parts.result(), deferred)
+            self._calls.codec_thread.free(response)
 
         encode: Callable[..., list[Part]] = slot.api.encode_long
         work = self._calls.codec_thread.run(encode, slot.version, slot.correlation_id, response)
