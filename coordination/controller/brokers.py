@@ -67,7 +67,9 @@ class Brokers:
             send_metadata(self._context, known, [])
 
     def shutdown(self, broker: int, broker_epoch: int) -> Procedure[ControlledShutdownReply]:
-        """Move leadership from a broker that is shutting down. Return the partitions that it still leads."""
+        """Move leadership from a broker that is shutting down. Return the partitions that it still leads, and
+        that another broker may lead later: waiting is of no use if all other replicas are stopping, too.
+        """
         context = self._context
         info = context.brokers.get(broker)
         if info is None:
@@ -90,7 +92,12 @@ class Brokers:
             batch.stop_replica(broker, partition, delete=False)
         batch.send()
         yield from self._replicas.move([(partition, broker) for partition in followed], ReplicaPhase.OFFLINE)
-        remaining = tuple(partition for partition in led if context.states[partition].leader == broker)
+        remaining = tuple(
+            partition
+            for partition in led
+            if context.states[partition].leader == broker
+            and not context.shutting_down.issuperset(context.assignment(partition).replicas)
+        )
         return ControlledShutdownReply(ControllerError.NONE, remaining)
 
     def log_dirs_failed(self, brokers: Iterable[int]) -> Procedure[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -114,3 +115,16 @@ async def test_no_acknowledged_record_is_lost_when_nodes_are_killed(
     await writing
     found = await asyncio.to_thread(_read, bootstrap, len(written.acknowledged))
     assert sorted(found) == sorted(written.acknowledged)
+
+
+async def test_nodes_that_stop_at_once_do_not_wait_for_one_another(
+    nodes: dict[int, KafkaCompatBroker],
+) -> None:
+    """Docker Compose kills containers that have not stopped 10 s after its signal."""
+    admin = AdminClient({"bootstrap.servers": ",".join(node.address for node in nodes.values())})
+    created = admin.create_topics([NewTopic(TOPIC, 30, 3)])[TOPIC]
+    await asyncio.to_thread(created.result, 30)
+    began_s = time.monotonic()
+    await asyncio.gather(*(asyncio.to_thread(node.stop) for node in nodes.values()))
+    took_s = time.monotonic() - began_s
+    assert took_s < 8
