@@ -83,10 +83,15 @@ public final class ShareMembers {
                     tell("failed " + number + " poll " + failure);
                     continue;
                 }
+                boolean isRenewed = false;
                 for (ConsumerRecord<byte[], byte[]> record : records) {
-                    acknowledge(consumer, record, isExplicit, renewed);
+                    isRenewed |= acknowledge(consumer, record, isExplicit, renewed) == AcknowledgeType.RENEW;
                 }
-                if (isExplicit && !records.isEmpty()) {
+                if (isRenewed) {
+                    // commitSync of kafka-clients 4.4.0 waits for renewals forever if the last of several brokers
+                    // to respond got none: it notes only whether the last request contained renewals.
+                    consumer.commitAsync();
+                } else if (isExplicit && !records.isEmpty()) {
                     consumer.commitSync();
                 }
             }
@@ -98,7 +103,7 @@ public final class ShareMembers {
         }
     }
 
-    private void acknowledge(
+    private AcknowledgeType acknowledge(
             KafkaShareConsumer<byte[], byte[]> consumer,
             ConsumerRecord<byte[], byte[]> record,
             boolean isExplicit,
@@ -116,6 +121,7 @@ public final class ShareMembers {
         if (isExplicit) {
             consumer.acknowledge(record, type);
         }
+        return type;
     }
 
     private static AcknowledgeType typeOf(long value, int count) {
