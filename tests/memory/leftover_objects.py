@@ -27,6 +27,8 @@ _SHOWN_MAX = 5
 _EXAMINED_AT_ONCE = 1000
 
 
+_freeze = gc.freeze
+
 _before: list[Any] = []
 """Objects that mention such names from the start, such as the report of an earlier failed test."""
 _old_caches: list[Any] = []
@@ -37,9 +39,10 @@ _old_caches: list[Any] = []
 def without_collector() -> Iterator[None]:
     """Disable the garbage collector, and logging, because pytest keeps log records, which contain names.
 
-    Start the broker within this context, and then call `started`. The functions below examine only the
-    objects that were created in this context. Older objects, such as the registries of modules, are examined
-    once, at the end: raises AssertionError that shows the references.
+    Within this context, call `examine_from_now_on`, start a broker, and then call `started`. The functions
+    below examine only the objects created since. Older objects, such as the registries of modules, are very
+    many in a long run of tests, and examined once, at the end: raises AssertionError that shows the
+    references.
     """
     threshold = gc.get_threshold()
     logging.disable()
@@ -66,6 +69,12 @@ def without_collector() -> Iterator[None]:
         gc.set_threshold(*threshold)
         gc.enable()
         gc.collect()
+
+
+def examine_from_now_on() -> None:
+    """Let the functions below examine only objects that are created from now on."""
+    _old_caches.extend(_caches())
+    _freeze()
 
 
 def started() -> None:

@@ -8,7 +8,7 @@ in the process may mention these names, and repetitions must not increase the nu
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,14 @@ from kafka_compat.coordination.nodes import following
 from tests.memory.churn import SHORT_EXPIRIES
 from tests.memory.client_actions import ACTS, USER, Act, Place
 from tests.memory.expiries import EXPIRIES_OF_A_TEST, TIMES
-from tests.memory.leftover_objects import counts, grown, nothing_left, started, without_collector
+from tests.memory.leftover_objects import (
+    counts,
+    examine_from_now_on,
+    grown,
+    nothing_left,
+    started,
+    without_collector,
+)
 from tests.memory.share_actions import SHARE_ACTS
 from tests.security.authority import Authority
 from tests.support import campaign
@@ -61,6 +68,12 @@ _BROKERS: dict[str, dict[str, str]] = (
 )
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _no_collector() -> Iterator[None]:
+    with without_collector():
+        yield
+
+
 @pytest.fixture(params=list(_BROKERS.values()), ids=list(_BROKERS))
 async def place(
     request: pytest.FixtureRequest, tmp_path: Path, key_store: Path, monkeypatch: pytest.MonkeyPatch
@@ -69,13 +82,13 @@ async def place(
     monkeypatch.setattr(following, "NOTICE_MAX_AGE_MS", -1)
     keys = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(key_store)}
     settings = {**SETTINGS, **keys, **request.param, "log.dirs": f"{tmp_path}/1,{tmp_path}/2"}
-    with without_collector():
-        broker = standalone_broker(BrokerConfig.from_properties(settings))
-        await broker.start()
-        started()
-        addresses = {name: f"{host}:{port}" for name, (host, port) in broker.addresses.items()}
-        yield Place(addresses["PLAINTEXT"], addresses["TLS"], addresses["SASL"])
-        await broker.stop()
+    examine_from_now_on()
+    broker = standalone_broker(BrokerConfig.from_properties(settings))
+    await broker.start()
+    started()
+    addresses = {name: f"{host}:{port}" for name, (host, port) in broker.addresses.items()}
+    yield Place(addresses["PLAINTEXT"], addresses["TLS"], addresses["SASL"])
+    await broker.stop()
 
 
 @pytest.mark.parametrize("act", [*ACTS, *SHARE_ACTS], ids=lambda act: act.__name__)
