@@ -165,7 +165,12 @@ def side(
         else:
             settings["broker.id"] = str(node_id)
             nodes[node_id] = KafkaCompatBroker(
-                folder, settings, port=port, environment=environment_of(compiled, checkout), checkout=checkout
+                folder,
+                settings,
+                port=port,
+                environment=environment_of(compiled, checkout),
+                checkout=checkout,
+                arguments=["--verbose"],  # to log which broker was elected controller
             )
     return QuorumSide(label, nodes, layout.voters)
 
