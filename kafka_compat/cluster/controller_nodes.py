@@ -279,8 +279,8 @@ class ControllerNodes:
             await self._guarded(epoch_znode_version, [operation])
 
     async def write_states(self, effect: WriteStates) -> StatesWritten:
-        """Write states, in one transaction per topic if possible. Raises Deposed if no longer controller."""
-        groups = _by_topic(effect.writes)
+        """Write states, many in one transaction if possible. Raises Deposed if no longer controller."""
+        groups = _together(effect.writes)
         outcomes = await asked_for_all(
             groups,
             lambda writes: self._write_together(writes, effect.epoch_znode_version),
@@ -299,14 +299,14 @@ class ControllerNodes:
     async def _write_together(
         self, writes: Sequence[StateWrite], epoch_znode_version: int
     ) -> dict[TopicPartition, tuple[bool, PartitionState | None]]:
-        """Write the states of one topic in one transaction or, if it fails, individually."""
+        """Write states in one transaction or, if it fails, individually."""
         operations: list[Operation] = []
-        if writes[0].partition.partition == 0 and writes[0].expected_partition_epoch == CREATE:
-            operations.append(stores.Create(znodes.partitions_path(writes[0].partition.topic)))
         for write in writes:
             data = znodes.encode_partition_state(write.state)
             path = znodes.partition_state_path(*write.partition)
             if write.expected_partition_epoch == CREATE:
+                if write.partition.partition == 0:
+                    operations.append(stores.Create(znodes.partitions_path(write.partition.topic)))
                 operations += [
                     stores.Create(znodes.partition_path(*write.partition)),
                     stores.Create(path, data),
@@ -486,11 +486,21 @@ class ControllerNodes:
             raise failed.take_cause() from None
 
 
-def _by_topic(writes: Iterable[StateWrite]) -> list[list[StateWrite]]:
+def _together(writes: Iterable[StateWrite]) -> list[list[StateWrite]]:
+    """Divide writes into transactions. Only a topic with more than TOGETHER_MOST writes is divided, because
+    the write of its first partition creates the parent of the others.
+    """
     topics: dict[str, list[StateWrite]] = {}
     for write in writes:
         topics.setdefault(write.partition.topic, []).append(write)
-    return [some for each in topics.values() for some in batched(each, TOGETHER_MOST)]
+    groups: list[list[StateWrite]] = []
+    for topic in topics.values():
+        for some in batched(topic, TOGETHER_MOST):
+            if groups and len(groups[-1]) + len(some) <= TOGETHER_MOST:
+                groups[-1] += some
+            else:
+                groups.append(some)
+    return groups
 
 
 def _with_epoch(state: PartitionState, partition_epoch: int) -> PartitionState:
