@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from tests.others import franz_go, kafka_go, kafka_python, sarama, watermill
+from tests.others import (
+    connect,
+    franz_go,
+    kafka_go,
+    kafka_programs,
+    kafka_python,
+    librdkafka,
+    python_frameworks,
+    rskafka,
+    sarama,
+    spring,
+    watermill,
+)
 from tests.others.suite import Suite
 
 SUITES: tuple[Suite, ...] = (
@@ -11,4 +23,10 @@ SUITES: tuple[Suite, ...] = (
     sarama.SUITE,
     watermill.SUITE,
     kafka_python.SUITE,
+    librdkafka.SUITE,
+    rskafka.SUITE,
+    kafka_programs.SUITE,
+    *connect.SUITES,
+    *python_frameworks.SUITES,
+    spring.SUITE,
 )

@@ -58,6 +58,18 @@ def streams(version: str) -> Path:
     return _fetched(version, cache_directory() / f"streams-{version}", "streams")
 
 
+def streams_tests(version: str) -> Path:
+    """Return the directory with the jars of Kafka Streams and its test programs, downloaded on first use."""
+    return _fetched(version, cache_directory() / f"streams-tests-{version}", "streams-tests")
+
+
+def connect(version: str) -> Path:
+    """Return the directory with the jars of Kafka Connect, its file connectors and MirrorMaker 2, downloaded on
+    first use.
+    """
+    return _fetched(version, cache_directory() / f"connect-{version}", "connect")
+
+
 def spring() -> Path:
     """Return the directory with the jars of Spring Kafka, which are downloaded on first use."""
     return _fetched(SPRING_VERSION, cache_directory() / f"spring-kafka-{SPRING_VERSION}", "spring")
