@@ -21,7 +21,7 @@ from tests.transactions.programs import new_consumer
 
 PARTITIONS = 2
 KEYS = 10
-RECORDS = 3_000
+RECORDS = 1_800
 
 
 def create_topics(address: str, *topics: NewTopic) -> None:

@@ -6,8 +6,9 @@ import json
 import os
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.others.crates import CrateTests
 from tests.others.servers import three_brokers
@@ -27,7 +28,7 @@ _SETTINGS = {
 }
 """The settings of the suite's own clusters."""
 _ARGUMENTS = ("-p3", "-K", "-L", "-Q", "-E")
-"""No known issues, no local tests, less data, no tests of broken sockets; the first and third are CI's own."""
+"""Three tests at once. No known issues, no tests without brokers, less data, no broken sockets."""
 _OUTCOMES: dict[str, Outcome] = {"PASSED": "passed", "SKIPPED": "skipped"}
 
 
@@ -56,6 +57,15 @@ def _kafka_scripts(directory: Path) -> Path:
         script.write_text(f'#!/bin/sh\nexec {shlex.join(java.command(tool, version=_KAFKA))} "$@"\n')
         script.chmod(0o755)
     return directory
+
+
+def outcomes(report: Mapping[str, Any]) -> Outcomes:
+    """Return the outcome of each test in a report, without those that the arguments exclude."""
+    return {
+        name: _OUTCOMES.get(test["state"], "failed")
+        for name, test in report["tests"].items()
+        if name != "<MAIN>" and not (test["state"] == "SKIPPED" and test["duration"] == 0)
+    }
 
 
 def run(side: Side, directory: Path) -> Outcomes:
@@ -87,12 +97,7 @@ def run(side: Side, directory: Path) -> Outcomes:
             )
     if not report.exists():
         raise SuiteBroken(f"librdkafka: no report, see {directory}/tests.log")
-    found = json.loads(report.read_text())["tests"]
-    return {
-        name: _OUTCOMES.get(test["state"], "failed")
-        for name, test in found.items()
-        if name != "<MAIN>" and not (test["state"] == "SKIPPED" and test["duration"] == 0)
-    }
+    return outcomes(json.loads(report.read_text()))
 
 
 SUITE = Suite(

@@ -35,6 +35,8 @@ class Program:
 
             def is_there(pattern: str = pattern) -> bool:
                 running = self._process.running
+                if not running:
+                    self._process.stop()  # then all output is in the log
                 found = re.compile(pattern).search(self._output(), self._seen)
                 if found is not None:
                     self._seen = found.end()
