@@ -151,6 +151,7 @@ def _suite(version: str) -> Suite:
         servers=f"Kafka {_KAFKA}, one broker; Kafka 4.4.0 as the other cluster of MirrorMaker 2",
         run=run,
         link="https://kafka.apache.org/documentation/#connect",
+        tests="scenarios",
     )
 
 

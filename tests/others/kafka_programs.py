@@ -199,4 +199,5 @@ SUITE = Suite(
     servers=f"Kafka {VERSION}, three brokers",
     run=run,
     link="https://github.com/apache/kafka/tree/trunk/tests",
+    tests="scenarios",
 )

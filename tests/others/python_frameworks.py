@@ -124,6 +124,7 @@ def _suite(name: str, version: str, link: str, found: _Scenarios, environment: V
         servers=f"Kafka {NEWEST_VERSION}, one broker",
         run=run,
         link=link,
+        tests="scenarios",
     )
 
 

@@ -107,4 +107,5 @@ SUITE = Suite(
     servers=f"Kafka {NEWEST_VERSION}, one broker",
     run=run,
     link="https://github.com/spring-projects/spring-kafka",
+    tests="scenarios",
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tests.others import (
+    apicurio,
     connect,
+    flink,
     franz_go,
     kafka_go,
     kafka_programs,
@@ -29,4 +31,6 @@ SUITES: tuple[Suite, ...] = (
     *connect.SUITES,
     *python_frameworks.SUITES,
     spring.SUITE,
+    apicurio.SUITE,
+    flink.SUITE,
 )

@@ -28,6 +28,9 @@ SHARE_CLIENT_VERSION = "4.2.0"
 CLIENT_VERSIONS = ("0.9.0.1", "0.10.2.2", "1.1.1", SHARE_CLIENT_VERSION)
 """Versions of which only kafka-clients is downloaded."""
 
+FLINK_VERSION = "2.2.0"
+"""The version of Apache Flink."""
+
 SPRING_VERSION = "4.1.2"
 """The version of Spring Kafka."""
 
@@ -59,15 +62,22 @@ def streams(version: str) -> Path:
 
 
 def streams_tests(version: str) -> Path:
-    """Return the directory with the jars of Kafka Streams and its test programs, downloaded on first use."""
+    """Return the directory with the jars of Kafka Streams and its own test programs, which are downloaded on
+    first use.
+    """
     return _fetched(version, cache_directory() / f"streams-tests-{version}", "streams-tests")
 
 
 def connect(version: str) -> Path:
-    """Return the directory with the jars of Kafka Connect, its file connectors and MirrorMaker 2, downloaded on
-    first use.
+    """Return the directory with the jars of Kafka Connect, its file connectors and MirrorMaker 2, which are
+    downloaded on first use.
     """
     return _fetched(version, cache_directory() / f"connect-{version}", "connect")
+
+
+def flink() -> Path:
+    """Return the directory with the jars of Apache Flink, which are downloaded on first use."""
+    return _fetched(FLINK_VERSION, cache_directory() / f"flink-{FLINK_VERSION}", "flink")
 
 
 def spring() -> Path:
