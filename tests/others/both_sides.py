@@ -13,8 +13,8 @@ from tests.others.suite import SIDES, Outcomes, Side, Suite
 
 
 def run(suite: Suite, directory: Path, sides: Sequence[Side] = SIDES) -> dict[Side, Outcomes]:
-    """Run a suite on some sides, one after the other. Print the counts, and write the outcomes of each side to
-    a file. Raises as the suite.
+    """Run a suite on some sides, one after the other. Print the counts, and write the outcomes of each side
+    to a file. Raises as the suite.
     """
     found: dict[Side, Outcomes] = {}
     for side in sides:

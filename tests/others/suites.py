@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.others import (
     apicurio,
     connect,
+    debezium,
     flink,
     franz_go,
     kafka_go,
@@ -33,4 +34,5 @@ SUITES: tuple[Suite, ...] = (
     spring.SUITE,
     apicurio.SUITE,
     flink.SUITE,
+    debezium.SUITE,
 )

@@ -31,6 +31,9 @@ CLIENT_VERSIONS = ("0.9.0.1", "0.10.2.2", "1.1.1", SHARE_CLIENT_VERSION)
 FLINK_VERSION = "2.2.0"
 """The version of Apache Flink."""
 
+DEBEZIUM_VERSION = "3.6.1.Final"
+"""The version of Debezium."""
+
 SPRING_VERSION = "4.1.2"
 """The version of Spring Kafka."""
 
@@ -78,6 +81,11 @@ def connect(version: str) -> Path:
 def flink() -> Path:
     """Return the directory with the jars of Apache Flink, which are downloaded on first use."""
     return _fetched(FLINK_VERSION, cache_directory() / f"flink-{FLINK_VERSION}", "flink")
+
+
+def debezium() -> Path:
+    """Return the directory with the jars of Debezium's engine, which are downloaded on first use."""
+    return _fetched(DEBEZIUM_VERSION, cache_directory() / f"debezium-{DEBEZIUM_VERSION}", "debezium")
 
 
 def spring() -> Path:
