@@ -1,5 +1,5 @@
-"""Debezium's engine with its offsets in a topic, from which it resumes over kills. It reads a file, because the
-registries provide no database.
+"""Debezium's engine with its offsets in a topic, from which it resumes over kills. It reads a file, because
+the registries provide no database.
 """
 
 from __future__ import annotations

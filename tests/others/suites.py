@@ -13,6 +13,7 @@ from tests.others import (
     kafka_python,
     librdkafka,
     python_frameworks,
+    quarkus,
     rskafka,
     sarama,
     spring,
@@ -35,4 +36,5 @@ SUITES: tuple[Suite, ...] = (
     apicurio.SUITE,
     flink.SUITE,
     debezium.SUITE,
+    quarkus.SUITE,
 )
