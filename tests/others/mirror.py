@@ -107,7 +107,7 @@ def _start(source: Server, target: Server, directory: Path, version: str, topic:
 def _produce(address: str, topic: str, first: int, end: int) -> None:
     producer = Producer({"bootstrap.servers": address, "enable.idempotence": True, "log_level": 2})
     for number in range(first, end):
-        headers = [("number", str(number).encode()), ("empty", None)]
+        headers: list[tuple[str, str | bytes | None]] = [("number", str(number)), ("empty", None)]
         producer.produce(
             topic, f"value {number}", f"key {number}", partition=number % PARTITIONS, headers=headers
         )
