@@ -96,7 +96,7 @@ class ConnectWorker:
         file = self._directory / "worker.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in self._settings.items()))
         class_path = f"{kafka_jars.connect(self._version)}/*"
-        line = ["java", "-Xmx512M", *java.QUICK_START, "-cp", class_path]
+        line = ["java", "-Xmx512M", *java.QUICK_START, java.log_option(), "-cp", class_path]
         name = "org.apache.kafka.connect.cli.ConnectDistributed"
         return Program(self._directory / "worker.log", [*line, name, str(file)])
 

@@ -39,7 +39,15 @@ def _lines(broker: Server, directory: Path) -> None:
     subprocess.run([*java.QUICK_COMPILER, "-cp", jars, "-d", str(directory), str(_SOURCE)], check=True)
     flow = _FileFlow(broker, "debezium", directory / "lines.txt")
     flow.create_topics()
-    line = ["java", "-Xmx256M", *java.QUICK_START, "-cp", f"{jars}:{directory}", "DebeziumLines"]
+    line = [
+        "java",
+        "-Xmx256M",
+        *java.QUICK_START,
+        java.log_option(),
+        "-cp",
+        f"{jars}:{directory}",
+        "DebeziumLines",
+    ]
     arguments = [broker.address, str(flow.file), "debezium-offsets", flow.counts]
     flow.over_kills(lambda: Program(directory / "engine.log", [*line, *arguments]))
     flow.check_at_least_once()

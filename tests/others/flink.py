@@ -26,7 +26,16 @@ def _copies(broker: Server, directory: Path, *, naming: str) -> None:
     subprocess.run([*java.QUICK_COMPILER, "-cp", jars, "-d", str(directory), str(_SOURCE)], check=True)
     flow = Flow(broker, f"flink-{naming.lower()}")
     flow.create_topics()
-    line = ["java", "-Xmx768M", *java.QUICK_START, *_OPENED, "-cp", f"{jars}:{directory}", "FlinkCopies"]
+    line = [
+        "java",
+        "-Xmx768M",
+        *java.QUICK_START,
+        java.log_option(),
+        *_OPENED,
+        "-cp",
+        f"{jars}:{directory}",
+        "FlinkCopies",
+    ]
     arguments = [broker.address, flow.lines, flow.counts, naming]
     flow.over_kills(lambda: Program(directory / "job.log", [*line, *arguments]), kill_program=False)
     flow.check_once()

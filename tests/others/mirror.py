@@ -99,7 +99,7 @@ def _start(source: Server, target: Server, directory: Path, version: str, topic:
     file = directory / "mirror.properties"
     file.write_text("".join(f"{name} = {value}\n" for name, value in settings.items()))
     class_path = f"{kafka_jars.connect(version)}/*"
-    line = ["java", "-Xmx512M", *java.QUICK_START, "-cp", class_path]
+    line = ["java", "-Xmx512M", *java.QUICK_START, java.log_option(), "-cp", class_path]
     name = "org.apache.kafka.connect.mirror.MirrorMaker"
     return Program(directory / "mirror.log", [*line, name, str(file)])
 

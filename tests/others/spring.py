@@ -33,7 +33,14 @@ _SETTINGS = {
 
 
 def _started(flow: Flow, directory: Path, kind: str) -> Program:
-    line = ["java", "-Xmx256M", *java.QUICK_START, "-cp", f"{kafka_jars.spring()}/*:{directory}"]
+    line = [
+        "java",
+        "-Xmx256M",
+        *java.QUICK_START,
+        java.log_option(),
+        "-cp",
+        f"{kafka_jars.spring()}/*:{directory}",
+    ]
     arguments = [flow.broker.address, flow.lines, flow.counts, kind]
     return Program(directory / "application.log", [*line, "SpringListeners", *arguments])
 
