@@ -19,7 +19,7 @@ from tests.support.servers import Server
 
 _KAFKA = "3.9.1"
 _LINES = 900
-_EXACTLY_ONCE = {"exactly.once.support": "required", "transaction.boundary": "poll", "batch.size": "50"}
+_EXACTLY_ONCE = {"exactly.once.support": "required", "transaction.boundary": "poll"}
 
 
 def _source(file: Path, topic: str) -> dict[str, str]:
