@@ -66,7 +66,8 @@ def _copies(broker: Server, directory: Path, *, kind: str) -> None:
 def _read_from_the_start(address: str, group: str) -> None:
     change = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[change])
-    AdminClient({"bootstrap.servers": address}).incremental_alter_configs([resource])[resource].result(60)
+    admin = AdminClient({"bootstrap.servers": address, "log_level": 2})
+    admin.incremental_alter_configs([resource])[resource].result(60)
 
 
 def _retries(broker: Server, directory: Path) -> None:

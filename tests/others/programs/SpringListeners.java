@@ -9,6 +9,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Primary;
 import org.springframework.context.annotation.Profile;
 import org.springframework.kafka.annotation.DltHandler;
 import org.springframework.kafka.annotation.EnableKafka;
@@ -114,6 +115,7 @@ public final class SpringListeners {
         }
 
         @Bean
+        @Primary
         KafkaTemplate<String, String> template(ProducerFactory<String, String> producers) {
             return new KafkaTemplate<>(producers);
         }
