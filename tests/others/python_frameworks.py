@@ -64,7 +64,7 @@ def _faststream(broker: Server, directory: Path, *, library: str, mode: str) -> 
     """A subscriber that publishes each record again."""
     flow = Flow(broker, f"faststream-{library}-{mode}")
     flow.create_topics()
-    # On confluent, FastStream commits positions in the background. They may already include the records that it
+    # On confluent, FastStream commits positions in the background. They may include the records that it
     # handles next, which a kill would lose.
     flow.over_kills(
         lambda: _started(_FASTSTREAM, "faststream_copies.py", flow, directory, library, mode),
