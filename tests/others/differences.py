@@ -18,8 +18,8 @@ _AS_IN_3_9 = (
     "time. Kafka 4 reports it as read-only."
 )
 _GROUP_SETTINGS = (
-    "The broker stores the settings of groups, as Kafka 4 does. The test expects that brokers older than Kafka "
-    "4 reject them, as Kafka 3.9 with ZooKeeper does."
+    "The broker stores the settings of groups, as Kafka 4 does. The test expects that brokers older than "
+    "Kafka 4 reject them, as Kafka 3.9 with ZooKeeper does."
 )
 
 KNOWN: Mapping[str, Mapping[str, str]] = {
