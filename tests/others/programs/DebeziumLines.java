@@ -21,7 +21,6 @@ public final class DebeziumLines {
         settings.put("connector.class", "org.apache.kafka.connect.file.FileStreamSourceConnector");
         settings.put("file", arguments[1]);
         settings.put("topic", "lines");
-        settings.put("batch.size", "50");
         settings.put("offset.storage", "org.apache.kafka.connect.storage.KafkaOffsetBackingStore");
         settings.put("bootstrap.servers", arguments[0]);
         settings.put("offset.storage.topic", arguments[2]);
