@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.others import scenarios
 from tests.others.program import WAIT_S, Program
-from tests.others.servers import one_broker
+from tests.others.servers import SMALL, kill_and_start, one_broker
 from tests.others.suite import Outcomes, Side, Suite
 from tests.pipelines.decode.apicurio import VERSION, java_21, program
 from tests.support.kafka_jars import NEWEST_VERSION
@@ -93,7 +93,7 @@ def _schemas_stay(broker: Server, directory: Path) -> None:
         registry.start()
         for number in range(_SCHEMAS):
             if number == _SCHEMAS // 3:
-                broker.restart(kill=True)
+                kill_and_start(broker)
             if number == _SCHEMAS * 2 // 3:
                 registry.kill()
                 registry.start()
@@ -112,7 +112,7 @@ def _schemas_stay(broker: Server, directory: Path) -> None:
 def run(side: Side, directory: Path) -> Outcomes:
     """Play the scenario on one broker."""
     name = "schemas stay over kills of the broker and the registry"
-    with one_broker(side, directory / "broker", kraft=True) as broker:
+    with one_broker(side, directory / "broker", SMALL, kraft=True) as broker:
         return scenarios.play({name: functools.partial(_schemas_stay, broker)}, directory)
 
 

@@ -12,7 +12,7 @@ from tests.others import mirror, scenarios
 from tests.others.connect_worker import ConnectWorker
 from tests.others.flow import read
 from tests.others.program import WAIT_S
-from tests.others.servers import one_broker
+from tests.others.servers import SMALL, kill_and_start, one_broker
 from tests.others.suite import Outcomes, Side, Suite
 from tests.support.process import wait_until
 from tests.support.servers import Server
@@ -71,7 +71,7 @@ def _exactly_once(broker: Server, directory: Path, *, version: str) -> None:
         worker.configure("sink", _sink(copies, topic))
         _await_lines(broker.address, topic, _LINES // 6)
         _append(lines, range(_LINES // 3, _LINES * 2 // 3))
-        broker.restart(kill=True)
+        kill_and_start(broker)
         _await_lines(broker.address, topic, _LINES // 2)
         worker.kill()
         _append(lines, range(_LINES * 2 // 3, _LINES))
@@ -139,7 +139,7 @@ def _suite(version: str) -> Suite:
     }
 
     def run(side: Side, directory: Path) -> Outcomes:
-        with one_broker(side, directory / "broker") as broker:
+        with one_broker(side, directory / "broker", SMALL) as broker:
             return scenarios.play(
                 {name: functools.partial(scenario, broker) for name, scenario in found.items()}, directory
             )

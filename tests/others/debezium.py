@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.others import scenarios
 from tests.others.flow import Flow
 from tests.others.program import Program
-from tests.others.servers import one_broker
+from tests.others.servers import SMALL, one_broker
 from tests.others.suite import Outcomes, Side, Suite
 from tests.support import java, kafka_jars
 from tests.support.kafka_jars import DEBEZIUM_VERSION, NEWEST_VERSION
@@ -57,7 +57,7 @@ def _lines(broker: Server, directory: Path) -> None:
 def run(side: Side, directory: Path) -> Outcomes:
     """Play the scenario on one broker."""
     name = "the engine resumes from its offsets over kills of the broker and the engine"
-    with one_broker(side, directory / "broker", kraft=True) as broker:
+    with one_broker(side, directory / "broker", SMALL, kraft=True) as broker:
         return scenarios.play({name: functools.partial(_lines, broker)}, directory)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.others import scenarios
 from tests.others.flow import Flow
 from tests.others.program import Program
-from tests.others.servers import one_broker
+from tests.others.servers import SMALL, one_broker
 from tests.others.suite import Outcomes, Side, Suite
 from tests.support import java, kafka_jars
 from tests.support.kafka_jars import FLINK_VERSION, NEWEST_VERSION
@@ -43,7 +43,7 @@ def _copies(broker: Server, directory: Path, *, naming: str) -> None:
 
 def run(side: Side, directory: Path) -> Outcomes:
     """Play both scenarios on one broker."""
-    with one_broker(side, directory / "broker", kraft=True) as broker:
+    with one_broker(side, directory / "broker", SMALL, kraft=True) as broker:
         found = {
             f"the exactly-once sink writes each record once, {naming}": functools.partial(
                 _copies, broker, naming=naming

@@ -15,6 +15,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.others.program import WAIT_S, Program
+from tests.others.servers import kill_and_start
 from tests.support.process import wait_until
 from tests.support.servers import Server
 from tests.transactions.programs import new_consumer
@@ -113,7 +114,7 @@ class Flow:
         try:
             self.await_numbers(0.3, program)
             self.write()
-            self.broker.restart(kill=True)
+            kill_and_start(self.broker)
             self.await_numbers(0.8, program)
             if kill_program:
                 program.kill()

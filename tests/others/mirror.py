@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from tests.others.flow import PARTITIONS, create_topics
 from tests.others.program import WAIT_S, Program
-from tests.others.servers import START_TIMEOUT_S
+from tests.others.servers import SMALL, START_TIMEOUT_S, kill_and_start
 from tests.support import java, kafka_jars
 from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.ports import free_port
@@ -38,8 +38,7 @@ def from_broker(broker: Server, directory: Path, *, version: str) -> None:
 
 @contextmanager
 def _other_cluster(directory: Path) -> Iterator[Server]:
-    settings = {"share.coordinator.state.topic.replication.factor": "1"}
-    other = GenuineKafka(directory / "other", settings, version=NEWEST_VERSION, mode="kraft")
+    other = GenuineKafka(directory / "other", SMALL, version=NEWEST_VERSION, mode="kraft")
     other.start(START_TIMEOUT_S)
     try:
         yield other
@@ -59,7 +58,7 @@ def _mirror(
     try:
         _await_records(target.address, copy, _RECORDS // 4, program)
         _produce(source.address, topic, _RECORDS // 2, _RECORDS)
-        killed.restart(kill=True)
+        kill_and_start(killed)
         _await_records(target.address, copy, _RECORDS, program)
         _await_offsets(source.address, target.address, topic, copy, program)
         _await_config(target.address, copy, config)

@@ -11,7 +11,7 @@ from confluent_kafka.admin import NewTopic
 from tests.others import scenarios
 from tests.others.flow import PARTITIONS, Flow
 from tests.others.program import WAIT_S, Program
-from tests.others.servers import one_broker
+from tests.others.servers import SMALL, kill_and_start, one_broker
 from tests.others.suite import Outcomes, Side, Suite
 from tests.others.virtualenv import Virtualenv
 from tests.support.kafka_jars import NEWEST_VERSION
@@ -108,7 +108,7 @@ def _celery(broker: Server, directory: Path, *, kill_worker: bool) -> None:
             send(_TASKS // 2, _TASKS)
             worker = start()
         else:
-            broker.restart(kill=True)
+            kill_and_start(broker)
             send(_TASKS // 2, _TASKS)
         await_tasks(worker, _TASKS)
     finally:
@@ -118,7 +118,7 @@ def _celery(broker: Server, directory: Path, *, kill_worker: bool) -> None:
 def _suite(name: str, version: str, link: str, found: _Scenarios, environment: Virtualenv) -> Suite:
     def run(side: Side, directory: Path) -> Outcomes:
         environment.python()
-        with one_broker(side, directory / "broker", kraft=True) as broker:
+        with one_broker(side, directory / "broker", SMALL, kraft=True) as broker:
             bound = {key: functools.partial(scenario, broker) for key, scenario in found.items()}
             return scenarios.play(bound, directory)
 

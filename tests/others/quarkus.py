@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.others import scenarios
 from tests.others.flow import Flow
 from tests.others.program import Program
-from tests.others.servers import one_broker
+from tests.others.servers import SMALL, one_broker
 from tests.others.suite import Outcomes, Side, Suite, SuiteBroken
 from tests.support import java, kafka_jars
 from tests.support.kafka_jars import NEWEST_VERSION
@@ -61,7 +61,7 @@ def run(side: Side, directory: Path) -> Outcomes:
     """Play the scenario on one broker."""
     _application()
     name = "KafkaTransactions copies each record once over kills of the broker and the application"
-    with one_broker(side, directory / "broker", kraft=True) as broker:
+    with one_broker(side, directory / "broker", SMALL, kraft=True) as broker:
         return scenarios.play({name: functools.partial(_copies, broker)}, directory)
 
 

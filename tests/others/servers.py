@@ -22,6 +22,8 @@ from tests.support.ports import free_port
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
 
 START_TIMEOUT_S = 180.0
+SMALL = {"offsets.topic.num.partitions": "5", "transaction.state.log.num.partitions": "5"}
+"""Settings with which a broker starts quickly after a kill."""
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -125,6 +127,12 @@ def one_broker(
         yield server
     finally:
         server.stop()
+
+
+def kill_and_start(server: Server) -> None:
+    """Kill a server with kill -9, and start it again."""
+    server.kill()
+    server.start(START_TIMEOUT_S)
 
 
 class _Three(FaultCluster):

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 from tests.others import scenarios
 from tests.others.flow import RECORDS, Flow, read
 from tests.others.program import Program
-from tests.others.servers import one_broker
+from tests.others.servers import SMALL, one_broker
 from tests.others.suite import Outcomes, Side, Suite
 from tests.support import java, kafka_jars
 from tests.support.kafka_jars import NEWEST_VERSION, SPRING_VERSION
@@ -26,6 +26,7 @@ from tests.support.servers import Server
 
 _SOURCE = Path(__file__).with_name("programs") / "SpringListeners.java"
 _SETTINGS = {
+    **SMALL,
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "3",
