@@ -171,7 +171,6 @@ _SCENARIOS: Mapping[str, Callable[[str, Path], None]] = {
     "StreamsSmokeTest, exactly_once_v2": functools.partial(_smoke, guarantee="exactly_once_v2"),
     "StreamsEosTest, rebalance": functools.partial(_exactly_once, kill=False),
     "StreamsEosTest, failure and recovery": functools.partial(_exactly_once, kill=True),
-    "StreamsEosTest, rebalance, complex": functools.partial(_exactly_once, kill=False, kind="-complex"),
     "StreamsEosTest, failure and recovery, complex": functools.partial(
         _exactly_once, kill=True, kind="-complex"
     ),
