@@ -80,11 +80,12 @@ def _others() -> str:
 ## Other projects' tests
 
 The test suites of these projects run unchanged against this broker and against Apache Kafka
-(`scripts/test --campaign tests/others`). The table shows the last run: how many tests passed on each side,
-out of those that are not skipped. Some tests fail on both sides.
+(`scripts/test --campaign tests/others`). Projects without such a suite run scenarios instead: their unchanged
+packages work while the broker and the program are killed. The table shows the last run: how many tests passed
+on each side, out of those that are not skipped. Some tests fail on both sides.
 
-| Suite | Version | From | Servers | kafka-compat | Apache Kafka | Only on Apache Kafka |
-|---|---|---|---|---|---|---|
+| Suite | Version | From | Tests | Servers | kafka-compat | Apache Kafka | Only on Apache Kafka |
+|---|---|---|---|---|---|---|---|
 {rows}
 [Decision 0035](design/decisions/0035-other-projects-tests.md) explains how the suites are run, and why the
 tests in the last column fail.
@@ -101,6 +102,7 @@ def _suite(name: str, result: Result) -> str:
         f"[{name}]({result.link})",
         result.version,
         result.source,
+        result.tests,
         result.servers,
         ours,
         genuine,

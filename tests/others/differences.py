@@ -17,6 +17,10 @@ _AS_IN_3_9 = (
     "The broker reports its settings as Kafka 3.9 does, in which advertised.listeners can be changed at run "
     "time. Kafka 4 reports it as read-only."
 )
+_GROUP_SETTINGS = (
+    "The broker stores the settings of groups, as Kafka 4 does. The test expects that brokers older than "
+    "Kafka 4 reject them, as Kafka 3.9 with ZooKeeper does."
+)
 
 KNOWN: Mapping[str, Mapping[str, str]] = {
     "kafka-go": {
@@ -29,5 +33,6 @@ KNOWN: Mapping[str, Mapping[str, str]] = {
             _AS_IN_3_9
         ),
     },
+    "librdkafka": {"0081_admin": _GROUP_SETTINGS},
 }
 """The decision, by suite and test."""

@@ -26,6 +26,8 @@ class Result:
     genuine: dict[str, int]
     only_genuine: list[str]
     """The tests that passed on Apache Kafka only."""
+    tests: str = "its own"
+    """Whose tests ran, as in `Suite`."""
 
 
 def result_of(suite: Suite, comparison: Comparison) -> Result:
@@ -38,6 +40,7 @@ def result_of(suite: Suite, comparison: Comparison) -> Result:
         ours=counts(comparison.ours),
         genuine=counts(comparison.genuine),
         only_genuine=sorted(comparison.only_genuine),
+        tests=suite.tests,
     )
 
 

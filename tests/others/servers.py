@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from confluent_kafka.admin import (
@@ -15,13 +15,15 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from tests.faults.cluster import FaultCluster
+from tests.faults.cluster import BROKER_IDS, FaultCluster
 from tests.others.suite import Side
 from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.ports import free_port
 from tests.support.servers import GenuineKafka, KafkaCompatBroker, Server
 
 START_TIMEOUT_S = 180.0
+SMALL = {"offsets.topic.num.partitions": "5", "transaction.state.log.num.partitions": "5"}
+"""Settings with which a broker starts quickly after a kill."""
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -127,8 +129,46 @@ def one_broker(
         server.stop()
 
 
+def kill_and_start(server: Server) -> None:
+    """Kill a server with kill -9, and start it again."""
+    server.kill()
+    server.start(START_TIMEOUT_S)
+
+
+class _Three(FaultCluster):
+    """Three brokers on ZooKeeper, each of which may have one more listener."""
+
+    login: Login | None = None
+    """The listener of the first broker. Those of the others have other ports."""
+    in_racks = False
+    """Whether each broker is in a rack of its own, and consumers are sent to the replica in their rack."""
+
+    def _settings(self, broker_id: int, address: str) -> dict[str, str]:
+        found = super()._settings(broker_id, address)
+        if self.in_racks:
+            found["broker.rack"] = f"RACK{broker_id}"
+            found["replica.selector.class"] = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+        if self.login is None:
+            return found
+        login = self.login if broker_id == BROKER_IDS[0] else replace(self.login, port=free_port())
+        listeners = f"PLAINTEXT://{address},{login.listener('127.0.0.1')}"
+        return {"listeners": listeners, **login.settings(), **found}
+
+
 @contextmanager
-def three_brokers(side: Side, directory: Path) -> Iterator[str]:
+def three_brokers(
+    side: Side,
+    directory: Path,
+    overrides: Mapping[str, str] | None = None,
+    *,
+    login: Login | None = None,
+    in_racks: bool = False,
+) -> Iterator[str]:
     """Start three brokers of a side on ZooKeeper, which stop at the end of the block. Yield the addresses."""
-    with FaultCluster(directory, genuine=side == "genuine") as cluster:
+    cluster = _Three(directory, genuine=side == "genuine", overrides=overrides)
+    cluster.login = login
+    cluster.in_racks = in_racks
+    with cluster:
+        if login is not None:
+            login.store_users(cluster.bootstrap_servers)
         yield cluster.bootstrap_servers

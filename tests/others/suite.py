@@ -41,3 +41,5 @@ class Suite:
     """
     link: str = ""
     """The home page of the project."""
+    tests: str = "its own"
+    """Whose tests run: "its own", or "scenarios" (see scenarios.py)."""

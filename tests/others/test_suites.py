@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.others import franz_go, results
-from tests.others.comparison import Comparison, counts
-from tests.others.differences import KNOWN
-from tests.others.suite import SIDES, Suite, SuiteMissing
+from tests.others import both_sides, franz_go
+from tests.others.suite import Suite, SuiteMissing
 from tests.others.suites import SUITES
 from tests.support import campaign
 
@@ -19,18 +16,11 @@ from tests.support import campaign
 @pytest.mark.skipif(not campaign.enabled(), reason="runs the whole suite on both sides")
 @pytest.mark.parametrize("suite", SUITES, ids=[suite.name for suite in SUITES])
 def test_tests_that_pass_on_apache_kafka_pass_here(suite: Suite, tmp_path: Path) -> None:
-    outcomes = {}
-    for side in SIDES:
-        try:
-            outcomes[side] = suite.run(side, tmp_path / side)
-        except SuiteMissing as missing:
-            pytest.skip(str(missing))
-        (tmp_path / f"{side}.json").write_text(json.dumps(outcomes[side], indent=1))
-        print(f"{suite.name} {suite.version} on {side}: {counts(outcomes[side])}")
-    comparison = Comparison(outcomes["ours"], outcomes["genuine"], KNOWN.get(suite.name, {}))
-    print("passed only on Apache Kafka:", comparison.only_genuine)
-    print("passed only here:", comparison.only_ours)
-    results.write(suite.name, results.result_of(suite, comparison))
+    try:
+        outcomes = both_sides.run(suite, tmp_path)
+    except SuiteMissing as missing:
+        pytest.skip(str(missing))
+    comparison = both_sides.compare(suite, outcomes)
     assert comparison.unexpected == [], f"their output is in {tmp_path}"
 
 

