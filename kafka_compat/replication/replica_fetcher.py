@@ -89,6 +89,7 @@ class ReplicaFetchers:
         """Maps (leader ID, fetcher index) to fetchers."""
         self._tasks = Tasks()
         self._endings = Tasks()
+        self._is_closed = False
 
     def __len__(self) -> int:
         return len(self._fetchers)
@@ -98,7 +99,12 @@ class ReplicaFetchers:
         return [(leader, number, fetcher) for (leader, number), fetcher in self._fetchers.items()]
 
     def start(self, partition: Partition, topic_id: UUID) -> None:
-        """Fetch from `partition.leader_id` in `partition.leader_epoch`, instead of any earlier epoch."""
+        """Fetch from `partition.leader_id` in `partition.leader_epoch`, instead of any earlier epoch.
+
+        Has no effect after `close`: while a broker stops, a request of the controller may be under way.
+        """
+        if self._is_closed:
+            return
         key = (partition.leader_id, fetcher_of(partition.topic, partition.partition, self._count))
         self._stop(partition, but=key)
         fetcher = self._fetchers.get(key)
@@ -137,6 +143,7 @@ class ReplicaFetchers:
 
     async def close(self) -> None:
         """Stop fetching for all partitions."""
+        self._is_closed = True
         fetchers, self._fetchers = list(self._fetchers.values()), {}
         await asyncio.gather(*(fetcher.close() for fetcher in fetchers))
         await self._endings.finish()

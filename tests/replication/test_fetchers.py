@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -92,3 +93,16 @@ async def test_one_change_at_most_doubles_or_halves_the_number_of_fetchers(clust
     assert await set_fetchers(cluster, 1, 0) == ErrorCode.INVALID_REQUEST
     assert await set_fetchers(cluster, 1, 4) == ErrorCode.NONE
     assert await set_fetchers(cluster, 1, 1) == ErrorCode.INVALID_REQUEST
+
+
+async def test_no_fetcher_starts_after_the_fetchers_have_been_closed(cluster: EmbeddedCluster) -> None:
+    """A request of the controller may be under way while a broker stops."""
+    assert await cluster.create_topic("t") == ErrorCode.NONE
+    broker = cluster.brokers[next(item for item in cluster.brokers if item != cluster.leader("t"))]
+    fetching: Any = broker.replicas.fetching
+    partition = broker.replicas.get("t", 0)
+    assert partition is not None
+    await fetching.close()
+    fetching.start(partition, uuid4())
+    assert len(fetching) == 0
+    fetching.stop(partition)
