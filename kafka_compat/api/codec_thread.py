@@ -58,8 +58,12 @@ class CodecThread:
         return work
 
     def free(self, response: Any) -> None:
-        """Empty the arrays of a response that has been sent, except those that something else refers to."""
-        self.run(_free, response)
+        """Empty the arrays of a response that has been sent, except those that something else refers to.
+
+        Does nothing after `close`, since a new thread would outlive the broker.
+        """
+        if self._executor is not None:
+            self.run(_free, response)
 
     def _done(self, _: object) -> None:
         self._pending -= 1

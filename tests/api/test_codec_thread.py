@@ -19,6 +19,7 @@ def _topic(partitions: int) -> ShareFetchableTopicResponse:
 
 async def test_the_arrays_of_a_sent_response_are_emptied_except_those_used_elsewhere() -> None:
     thread = CodecThread()
+    await thread.run(lambda: None)
     first, second, shared = _topic(100), _topic(3), _topic(100)
     kept = shared.partitions
     few = ShareFetchResponse(responses=[first, second, shared])
@@ -32,6 +33,7 @@ async def test_the_arrays_of_a_sent_response_are_emptied_except_those_used_elsew
 
 async def test_a_response_without_arrays_of_its_own_stays() -> None:
     thread = CodecThread()
+    await thread.run(lambda: None)
     topics = [_topic(1)]
     response = ShareFetchResponse(responses=topics)
     thread.free(response)
