@@ -1,8 +1,7 @@
-"""Apicurio Registry with its schemas in a topic: none is lost over kills of the broker and the registry."""
+"""Apicurio Registry with its schemas in a topic: none is lost when the broker and the registry are killed."""
 
 from __future__ import annotations
 
-import functools
 import json
 import urllib.request
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from tests.others import scenarios
 from tests.others.program import WAIT_S, Program
-from tests.others.servers import SMALL, kill_and_start, one_broker
+from tests.others.servers import kill_and_start
 from tests.others.suite import Outcomes, Side, Suite
 from tests.pipelines.decode.apicurio import VERSION, java_21, program
 from tests.support.kafka_jars import NEWEST_VERSION
@@ -22,7 +21,7 @@ _SCHEMAS = 30
 
 
 class _Registry:
-    """A registry, which keeps its port over `kill` and `start`."""
+    """A registry, which keeps its port when it is killed and started again."""
 
     def __init__(self, directory: Path, address: str) -> None:
         self._directory = directory
@@ -111,9 +110,8 @@ def _schemas_stay(broker: Server, directory: Path) -> None:
 
 def run(side: Side, directory: Path) -> Outcomes:
     """Play the scenario on one broker."""
-    name = "schemas stay over kills of the broker and the registry"
-    with one_broker(side, directory / "broker", SMALL, kraft=True) as broker:
-        return scenarios.play({name: functools.partial(_schemas_stay, broker)}, directory)
+    name = "schemas stay when the broker and the registry are killed"
+    return scenarios.play_on_one_broker({name: _schemas_stay}, side, directory)
 
 
 SUITE = Suite(

@@ -1,4 +1,4 @@
-"""Kafka Connect with an exactly-once source, and MirrorMaker 2 in both directions, over kills."""
+"""Kafka Connect with an exactly-once source, and MirrorMaker 2 in both directions, with kills."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.others import mirror, scenarios
 from tests.others.connect_worker import ConnectWorker
 from tests.others.flow import read
 from tests.others.program import WAIT_S
-from tests.others.servers import SMALL, kill_and_start, one_broker
+from tests.others.servers import kill_and_start
 from tests.others.suite import Outcomes, Side, Suite
 from tests.support.process import wait_until
 from tests.support.servers import Server
@@ -98,7 +98,7 @@ def _check_internal_topics(address: str, group: str) -> None:
 
 
 def _offsets(broker: Server, directory: Path, *, version: str) -> None:
-    """The offsets of a stopped source are read and reset. It then starts from the beginning."""
+    """The offsets of a stopped source are read and reset, and it starts again from the beginning."""
     lines, topic, group = directory / "lines.txt", f"twice-{version}", f"offsets-{version}"
     worker = ConnectWorker(directory, version, broker.address, group)
     _append(lines, range(100))
@@ -125,8 +125,8 @@ def _offsets(broker: Server, directory: Path, *, version: str) -> None:
 
 
 def _suite(version: str) -> Suite:
-    found: Mapping[str, Callable[[Server, Path], None]] = {
-        "an exactly-once source writes each line once over kills of the broker and the worker": _bound(
+    found: Mapping[str, scenarios.BrokerScenario] = {
+        "an exactly-once source writes each line once when the broker and the worker are killed": _bound(
             _exactly_once, version
         ),
         "offsets of a stopped source are read and reset": _bound(_offsets, version),
@@ -139,10 +139,7 @@ def _suite(version: str) -> Suite:
     }
 
     def run(side: Side, directory: Path) -> Outcomes:
-        with one_broker(side, directory / "broker", SMALL) as broker:
-            return scenarios.play(
-                {name: functools.partial(scenario, broker) for name, scenario in found.items()}, directory
-            )
+        return scenarios.play_on_one_broker(found, side, directory, kraft=False)
 
     return Suite(
         name=f"Kafka Connect and MirrorMaker 2, {version}",
@@ -155,7 +152,7 @@ def _suite(version: str) -> Suite:
     )
 
 
-def _bound(scenario: Callable[..., None], version: str) -> Callable[[Server, Path], None]:
+def _bound(scenario: Callable[..., None], version: str) -> scenarios.BrokerScenario:
     return functools.partial(scenario, version=version)
 
 

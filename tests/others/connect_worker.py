@@ -9,14 +9,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.others import java_programs
 from tests.others.program import WAIT_S, Program
-from tests.support import java, kafka_jars
+from tests.support import kafka_jars
 from tests.support.ports import free_port
 from tests.support.process import wait_until
 
 
+def started(name: str, version: str, settings: Mapping[str, str], log: Path) -> Program:
+    """Start a program of Kafka Connect. The file with its settings is written beside its log."""
+    file = log.with_suffix(".properties")
+    file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    class_path = f"{kafka_jars.connect(version)}/*"
+    return java_programs.started(name, class_path, log, str(file), heap="512M")
+
+
 class ConnectWorker:
-    """The only worker of a group. It keeps its port and its group over `kill` and `start`."""
+    """The only worker of a group. It keeps its port and its group when it is killed and started again."""
 
     def __init__(self, directory: Path, version: str, address: str, group: str) -> None:
         self._directory = directory
@@ -93,12 +102,8 @@ class ConnectWorker:
         wait_until(is_reached, WAIT_S, f"{connector} {state}", 0.5)
 
     def _new_program(self) -> Program:
-        file = self._directory / "worker.properties"
-        file.write_text("".join(f"{name}={value}\n" for name, value in self._settings.items()))
-        class_path = f"{kafka_jars.connect(self._version)}/*"
-        line = ["java", "-Xmx512M", *java.QUICK_START, java.log_option(), "-cp", class_path]
         name = "org.apache.kafka.connect.cli.ConnectDistributed"
-        return Program(self._directory / "worker.log", [*line, name, str(file)])
+        return started(name, self._version, self._settings, self._directory / "worker.log")
 
     def _responds(self) -> bool:
         assert self._program is not None and self._program.running, "Kafka Connect ended"

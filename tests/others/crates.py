@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.others import commands
 from tests.others.cargo_output import outcomes
 from tests.others.suite import Outcomes, SuiteBroken, SuiteMissing
 from tests.support import kafka_jars
@@ -34,7 +33,7 @@ class CrateTests:
     crate: str
     version: str
     updated: Sequence[str] = ()
-    """Dependencies whose version in the crate's Cargo.lock is not available any more."""
+    """Dependencies to update, because their versions in the crate's Cargo.lock are no longer available."""
 
     @property
     def sources(self) -> Path:
@@ -42,7 +41,7 @@ class CrateTests:
         return kafka_jars.cache_directory() / "crate-tests" / f"{self.crate}-{self.version}"
 
     def download(self) -> None:
-        """Download the crate, unless this was done before.
+        """Download the crate unless the cache directory contains it.
 
         Raises SuiteMissing if Rust is not installed, and SuiteBroken if a step fails.
         """
@@ -53,23 +52,14 @@ class CrateTests:
         self._download()
 
     def compile(self) -> None:
-        """Download the crate and compile its tests, unless this was done before. Raises as `download`."""
+        """Download the crate if necessary, and compile its tests. Raises the same errors as `download`."""
         self.download()
-        _cargo(["test", "--lib", "--tests", "--no-run"], self.sources)
+        commands.done(["cargo", "test", "--lib", "--tests", "--no-run"], self.sources)
 
     def run(self, log: Path, environment: Mapping[str, str], *, timeout_s: float) -> Outcomes:
         """Run the tests, whose output goes to `log`."""
-        with open(log, "wb") as output:
-            subprocess.run(
-                ["cargo", "test", "--lib", "--tests", "--no-fail-fast"],
-                cwd=self.sources,
-                env={**os.environ, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=timeout_s,
-            )
-        text = log.read_text(errors="replace")
+        command = ["cargo", "test", "--lib", "--tests", "--no-fail-fast"]
+        text = commands.logged(command, log, self.sources, environment, timeout_s=timeout_s)
         found = outcomes(text.splitlines())
         if not found:
             raise SuiteBroken(f"{self.crate}: no test ran\n{text[-2000:]}")
@@ -84,18 +74,12 @@ class CrateTests:
             (dependent / "lib.rs").touch()
             text = _DEPENDENT.format(crate=self.crate, version=self.version)
             (dependent / "Cargo.toml").write_text(text)
-            packages = json.loads(_cargo(["metadata", "--format-version=1"], dependent))["packages"]
+            metadata = commands.done(["cargo", "metadata", "--format-version=1"], dependent)
+            packages = json.loads(metadata)["packages"]
             (manifest,) = (each["manifest_path"] for each in packages if each["name"] == self.crate)
             copy = Path(temporary, "copy")
             shutil.copytree(Path(manifest).parent, copy)
             (copy / "rust-toolchain.toml").unlink(missing_ok=True)  # the newest version works too
             for name in self.updated:
-                _cargo(["update", "-p", name], copy)
+                commands.done(["cargo", "update", "-p", name], copy)
             copy.rename(self.sources)
-
-
-def _cargo(arguments: Sequence[str], directory: Path) -> str:
-    run = subprocess.run(["cargo", *arguments], cwd=directory, capture_output=True, text=True)
-    if run.returncode != 0:
-        raise SuiteBroken(f"cargo {' '.join(arguments)}:\n{run.stdout}{run.stderr}")
-    return run.stdout

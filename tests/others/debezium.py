@@ -1,25 +1,19 @@
-"""Debezium's engine with its offsets in a topic, from which it resumes over kills. It reads a file, because
+"""Debezium's engine, which resumes from its offsets in a topic after kills. It reads a file, because
 the registries provide no database.
 """
 
 from __future__ import annotations
 
-import functools
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.others import scenarios
+from tests.others import java_programs, scenarios
 from tests.others.flow import Flow
-from tests.others.program import Program
-from tests.others.servers import SMALL, one_broker
 from tests.others.suite import Outcomes, Side, Suite
-from tests.support import java, kafka_jars
+from tests.support import kafka_jars
 from tests.support.kafka_jars import DEBEZIUM_VERSION, NEWEST_VERSION
 from tests.support.servers import Server
-
-_SOURCE = Path(__file__).with_name("programs") / "DebeziumLines.java"
 
 
 @dataclass
@@ -35,30 +29,21 @@ class _FileFlow(Flow):
 
 def _lines(broker: Server, directory: Path) -> None:
     """Each line is delivered, and the engine does not start from the beginning after a kill."""
-    jars = f"{kafka_jars.debezium()}/*"
-    subprocess.run([*java.QUICK_COMPILER, "-cp", jars, "-d", str(directory), str(_SOURCE)], check=True)
+    class_path = java_programs.compiled("DebeziumLines", kafka_jars.debezium(), directory)
     flow = _FileFlow(broker, "debezium", directory / "lines.txt")
     flow.create_topics()
-    line = [
-        "java",
-        "-Xmx256M",
-        *java.QUICK_START,
-        java.log_option(),
-        "-cp",
-        f"{jars}:{directory}",
-        "DebeziumLines",
-    ]
-    arguments = [broker.address, str(flow.file), "debezium-offsets", flow.counts]
-    flow.over_kills(lambda: Program(directory / "engine.log", [*line, *arguments]))
+    arguments = (broker.address, str(flow.file), "debezium-offsets", flow.counts)
+    flow.with_kills(
+        lambda: java_programs.started("DebeziumLines", class_path, directory / "engine.log", *arguments)
+    )
     flow.check_at_least_once()
     flow.check_few_repeated()
 
 
 def run(side: Side, directory: Path) -> Outcomes:
     """Play the scenario on one broker."""
-    name = "the engine resumes from its offsets over kills of the broker and the engine"
-    with one_broker(side, directory / "broker", SMALL, kraft=True) as broker:
-        return scenarios.play({name: functools.partial(_lines, broker)}, directory)
+    name = "the engine resumes from its offsets when the broker and the engine are killed"
+    return scenarios.play_on_one_broker({name: _lines}, side, directory)
 
 
 SUITE = Suite(

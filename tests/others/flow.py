@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.others.program import WAIT_S, Program
@@ -40,10 +40,10 @@ def produce(address: str, topic: str, numbers: Sequence[int]) -> None:
     assert producer.flush(60) == 0
 
 
-def read(address: str, topic: str, partitions: int = PARTITIONS) -> list[tuple[str, str]]:
-    """Return the keys and values in a topic, with read_committed."""
+def read_messages(address: str, topic: str, partitions: int = PARTITIONS) -> list[Message]:
+    """Return the records in a topic, with read_committed."""
     consumer = new_consumer(address, "reader")
-    found: list[tuple[str, str]] = []
+    found: list[Message] = []
     ended: set[int] = set()
     try:
         consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
@@ -52,10 +52,18 @@ def read(address: str, topic: str, partitions: int = PARTITIONS) -> list[tuple[s
                 if message.error() is not None:
                     ended.add(message.partition() or 0)
                 else:
-                    found.append(((message.key() or b"").decode(), (message.value() or b"").decode()))
+                    found.append(message)
     finally:
         consumer.close()
     return found
+
+
+def read(address: str, topic: str, partitions: int = PARTITIONS) -> list[tuple[str, str]]:
+    """Return the keys and values in a topic, with read_committed."""
+    return [
+        ((each.key() or b"").decode(), (each.value() or b"").decode())
+        for each in read_messages(address, topic, partitions)
+    ]
 
 
 def number_of(value: str) -> int:
@@ -105,7 +113,7 @@ class Flow:
 
         wait_until(enough, WAIT_S, f"{wanted:.0f} numbers in {self.counts}", 1.0)
 
-    def over_kills(self, start: Callable[[], Program], *, kill_program: bool = True) -> None:
+    def with_kills(self, start: Callable[[], Program], *, kill_program: bool = True) -> None:
         """Write everything while the program works, the broker is killed and, with `kill_program`, the
         program. Wait until there is a record for every number.
         """

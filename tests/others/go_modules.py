@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.others import commands
 from tests.others.go_output import outcomes
 from tests.others.suite import Outcome, Outcomes, SuiteBroken, SuiteMissing
 from tests.support import kafka_jars
@@ -57,7 +58,9 @@ class GoTests:
         _need_go()
         partial = self.sources.with_name(f"{self.sources.name}.{os.getpid()}.part")
         partial.parent.mkdir(parents=True, exist_ok=True)
-        downloaded = _go(["mod", "download", "-json", f"{self.module}@{self.version}"], partial.parent)
+        downloaded = commands.done(
+            ["go", "mod", "download", "-json", f"{self.module}@{self.version}"], partial.parent
+        )
         shutil.copytree(json.loads(downloaded)["Dir"], partial, copy_function=shutil.copyfile)
         try:
             for directory in (partial, *(each for each in partial.rglob("*") if each.is_dir())):
@@ -66,8 +69,9 @@ class GoTests:
             flags = [f"-tags={','.join(self.tags)}"] if self.tags else []
             for package in self.packages:
                 target = partial / package / "compiled.test"
-                _go(
-                    ["test", "-mod=mod", *flags, "-vet=off", "-c", "-o", str(target), f"./{package}"], partial
+                commands.done(
+                    ["go", "test", "-mod=mod", *flags, "-vet=off", "-c", "-o", str(target), f"./{package}"],
+                    partial,
                 )
             shutil.rmtree(self.sources, ignore_errors=True)
             partial.rename(self.sources)
@@ -120,18 +124,8 @@ class GoTests:
         command += [f"-test.timeout={timeout_s:.0f}s", *arguments]
         command += [f"-test.run={pattern}"] if pattern else []
         command += [f"-test.skip={'|'.join(map(_exactly, skipped))}"] if skipped else []
-        with open(log, "ab") as output:
-            start = output.tell()
-            subprocess.run(
-                command,
-                cwd=self.sources / package,
-                env={**os.environ, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=timeout_s + 60,
-            )
-        text = log.read_bytes()[start:].decode(errors="replace")
+        where = self.sources / package
+        text = commands.logged(command, log, where, environment, timeout_s=timeout_s + 60)
         found = outcomes(text.splitlines())
         if not found:
             raise SuiteBroken(f"{self.module}/{package}: no test ran\n{text[-2000:]}")
@@ -172,18 +166,10 @@ def installed(module: str, version: str, package: str) -> Path:
     if not found.is_file():
         _need_go()
         programs.mkdir(parents=True, exist_ok=True)
-        _go(["install", f"{module}/{package}@{version}"], programs, {"GOBIN": str(programs)})
+        commands.done(["go", "install", f"{module}/{package}@{version}"], programs, {"GOBIN": str(programs)})
     return found
 
 
 def _need_go() -> None:
     if shutil.which("go") is None:
         raise SuiteMissing("Go is not installed: install Go 1.26 (https://go.dev/dl)")
-
-
-def _go(arguments: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None) -> str:
-    settings = {**os.environ, **(environment or {})}
-    run = subprocess.run(["go", *arguments], cwd=directory, env=settings, capture_output=True, text=True)
-    if run.returncode != 0:
-        raise SuiteBroken(f"go {' '.join(arguments)}:\n{run.stdout}{run.stderr}")
-    return run.stdout

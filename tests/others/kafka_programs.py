@@ -34,7 +34,7 @@ _MESSAGES = 20_000
 
 @dataclass
 class _Streams:
-    """One of the two tests of Kafka Streams: its driver, and its processors."""
+    """One of the two tests of Kafka Streams, with its driver and processors."""
 
     test_class: str
     addresses: str

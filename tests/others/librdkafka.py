@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.others import commands
 from tests.others.crates import CrateTests
 from tests.others.servers import three_brokers
 from tests.others.suite import Outcome, Outcomes, Side, Suite, SuiteBroken
@@ -36,16 +35,10 @@ def _tests() -> Path:
     CRATE.download()
     sources = CRATE.sources / "librdkafka"
     if not (sources / "tests" / "test-runner").exists():
-        _run(["./configure"], sources)
-        _run(["make", "-j2", "libs"], sources)
-        _run(["make", "-j2", "-C", "tests", "build"], sources)
+        commands.done(["./configure"], sources)
+        commands.done(["make", "-j2", "libs"], sources)
+        commands.done(["make", "-j2", "-C", "tests", "build"], sources)
     return sources / "tests"
-
-
-def _run(command: Sequence[str], directory: Path) -> None:
-    run = subprocess.run(command, cwd=directory, capture_output=True, text=True)
-    if run.returncode != 0:
-        raise SuiteBroken(f"{' '.join(command)}:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
 
 
 def _kafka_scripts(directory: Path) -> Path:
@@ -86,16 +79,8 @@ def run(side: Side, directory: Path) -> Outcomes:
             "BROKERS": addresses,
             "LD_LIBRARY_PATH": "../src:../src-cpp",
         }
-        with open(directory / "tests.log", "wb") as output:
-            subprocess.run(
-                ["./test-runner", *_ARGUMENTS],
-                cwd=tests,
-                env={**os.environ, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=_TIMEOUT_S,
-            )
+        command = ["./test-runner", *_ARGUMENTS]
+        commands.logged(command, directory / "tests.log", tests, environment, timeout_s=_TIMEOUT_S)
     if not report.exists():
         raise SuiteBroken(f"librdkafka: no report, see {directory}/tests.log")
     return outcomes(json.loads(report.read_text()))

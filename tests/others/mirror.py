@@ -1,4 +1,4 @@
-"""MirrorMaker 2 between the broker under test and an Apache Kafka cluster, one of which is killed."""
+"""MirrorMaker 2 copies from or to an Apache Kafka cluster, while the broker under test is killed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from confluent_kafka import ConsumerGroupTopicPartitions, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from tests.others.flow import PARTITIONS, create_topics
+from tests.others import connect_worker
+from tests.others.flow import PARTITIONS, create_topics, read_messages
 from tests.others.program import WAIT_S, Program
 from tests.others.servers import SMALL, START_TIMEOUT_S, kill_and_start
-from tests.support import java, kafka_jars
 from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.ports import free_port
 from tests.support.process import wait_until
@@ -95,12 +95,8 @@ def _start(source: Server, target: Server, directory: Path, version: str, topic:
         },
         "sync.topic.configs.interval.seconds": "5",
     }
-    file = directory / "mirror.properties"
-    file.write_text("".join(f"{name} = {value}\n" for name, value in settings.items()))
-    class_path = f"{kafka_jars.connect(version)}/*"
-    line = ["java", "-Xmx512M", *java.QUICK_START, java.log_option(), "-cp", class_path]
     name = "org.apache.kafka.connect.mirror.MirrorMaker"
-    return Program(directory / "mirror.log", [*line, name, str(file)])
+    return connect_worker.started(name, version, settings, directory / "mirror.log")
 
 
 def _produce(address: str, topic: str, first: int, end: int) -> None:
@@ -129,25 +125,9 @@ def _consume(address: str, topic: str) -> None:
 def _contents(address: str, topic: str) -> list[tuple[object, ...]]:
     """Return the partition, key, value and headers of each record, sorted, with read_committed."""
     return sorted(
-        (each.partition(), each.key(), each.value(), str(each.headers())) for each in _records(address, topic)
+        (each.partition(), each.key(), each.value(), str(each.headers()))
+        for each in read_messages(address, topic)
     )
-
-
-def _records(address: str, topic: str) -> list[Message]:
-    consumer = new_consumer(address, "contents")
-    consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
-    found: list[Message] = []
-    ended = 0
-    try:
-        while ended < PARTITIONS:
-            for message in consumer.consume(500, 1.0):
-                if message.error() is None:
-                    found.append(message)
-                else:
-                    ended += 1
-    finally:
-        consumer.close()
-    return found
 
 
 def _await_records(address: str, topic: str, count: int, program: Program) -> None:
@@ -155,7 +135,7 @@ def _await_records(address: str, topic: str, count: int, program: Program) -> No
 
     def enough() -> bool:
         assert program.running, "MirrorMaker 2 ended"
-        return topic in admin.list_topics(timeout=60).topics and len(_records(address, topic)) >= count
+        return topic in admin.list_topics(timeout=60).topics and len(read_messages(address, topic)) >= count
 
     wait_until(enough, WAIT_S, f"{count} records in {topic}", 1.0)
 

@@ -13,7 +13,7 @@ WAIT_S = 480.0
 
 
 class Program:
-    """A running program, whose output is added to a log file."""
+    """A running program whose output is appended to a log file."""
 
     def __init__(
         self, log: Path, command: Sequence[str], *, environment: Mapping[str, str] | None = None

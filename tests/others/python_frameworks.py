@@ -1,9 +1,9 @@
-"""Frameworks in Python (quixstreams, faust, FastStream, Celery): programs that use them, over kills."""
+"""Programs that use quixstreams, faust, FastStream or Celery, while they and the broker are killed."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from confluent_kafka.admin import NewTopic
@@ -11,7 +11,7 @@ from confluent_kafka.admin import NewTopic
 from tests.others import scenarios
 from tests.others.flow import PARTITIONS, Flow
 from tests.others.program import WAIT_S, Program
-from tests.others.servers import SMALL, kill_and_start, one_broker
+from tests.others.servers import kill_and_start
 from tests.others.suite import Outcomes, Side, Suite
 from tests.others.virtualenv import Virtualenv
 from tests.support.kafka_jars import NEWEST_VERSION
@@ -26,8 +26,6 @@ _FAUST = Virtualenv("faust-streaming", ["faust-streaming==0.15.3", "setuptools<8
 _FASTSTREAM = Virtualenv("faststream", ["faststream[kafka,confluent]==0.7.8"])
 _CELERY = Virtualenv("celery", ["celery==5.7.0", "kombu[confluentkafka]"])
 
-_Scenarios = Mapping[str, Callable[[Server, Path], None]]
-
 
 def _started(environment: Virtualenv, program: str, flow: Flow, directory: Path, *arguments: str) -> Program:
     """Start a program between the topics of a flow."""
@@ -40,7 +38,7 @@ def _quixstreams(broker: Server, directory: Path, *, guarantee: str) -> None:
     flow = Flow(broker, f"quixstreams-{guarantee}")
     flow.create_topics()
     state = str(directory / "state")
-    flow.over_kills(
+    flow.with_kills(
         lambda: _started(_QUIXSTREAMS, "quixstreams_counts.py", flow, directory, state, guarantee)
     )
     flow.check_at_least_once()
@@ -56,7 +54,7 @@ def _faust(broker: Server, directory: Path, *, guarantee: str) -> None:
     changelog = NewTopic(f"{flow.name}-seen-changelog", PARTITIONS, 1, config={"cleanup.policy": "compact"})
     flow.create_topics(changelog)
     state = str(directory / "state")
-    flow.over_kills(lambda: _started(_FAUST, "faust_counts.py", flow, directory, state, guarantee))
+    flow.with_kills(lambda: _started(_FAUST, "faust_counts.py", flow, directory, state, guarantee))
     flow.check_at_least_once()
 
 
@@ -66,7 +64,7 @@ def _faststream(broker: Server, directory: Path, *, library: str, mode: str) -> 
     flow.create_topics()
     # On confluent, FastStream commits positions in the background. They may include the records that it
     # handles next, which a kill would lose.
-    flow.over_kills(
+    flow.with_kills(
         lambda: _started(_FASTSTREAM, "faststream_copies.py", flow, directory, library, mode),
         kill_program=library == "aiokafka",
     )
@@ -115,12 +113,16 @@ def _celery(broker: Server, directory: Path, *, kill_worker: bool) -> None:
         worker.kill()
 
 
-def _suite(name: str, version: str, link: str, found: _Scenarios, environment: Virtualenv) -> Suite:
+def _suite(
+    name: str,
+    version: str,
+    link: str,
+    found: Mapping[str, scenarios.BrokerScenario],
+    environment: Virtualenv,
+) -> Suite:
     def run(side: Side, directory: Path) -> Outcomes:
         environment.python()
-        with one_broker(side, directory / "broker", SMALL, kraft=True) as broker:
-            bound = {key: functools.partial(scenario, broker) for key, scenario in found.items()}
-            return scenarios.play(bound, directory)
+        return scenarios.play_on_one_broker(found, side, directory)
 
     return Suite(
         name=name,
@@ -139,10 +141,10 @@ SUITES: Sequence[Suite] = (
         "3.28.1",
         "https://github.com/quixio/quix-streams",
         {
-            "counts with exactly-once are exact over kills of the broker and the program": functools.partial(
-                _quixstreams, guarantee="exactly-once"
+            "counts with exactly-once are exact when the broker and the program are killed": (
+                functools.partial(_quixstreams, guarantee="exactly-once")
             ),
-            "no record is lost with at-least-once over kills of the broker and the program": (
+            "no record is lost with at-least-once when the broker and the program are killed": (
                 functools.partial(_quixstreams, guarantee="at-least-once")
             ),
         },
@@ -153,10 +155,10 @@ SUITES: Sequence[Suite] = (
         "0.15.3",
         "https://github.com/faust-streaming/faust",
         {
-            "no record is lost with at_least_once over kills of the broker and the program": (
+            "no record is lost with at_least_once when the broker and the program are killed": (
                 functools.partial(_faust, guarantee="at_least_once")
             ),
-            "no record is lost with exactly_once over kills of the broker and the program": (
+            "no record is lost with exactly_once when the broker and the program are killed": (
                 functools.partial(_faust, guarantee="exactly_once")
             ),
         },
@@ -167,12 +169,12 @@ SUITES: Sequence[Suite] = (
         "0.7.8",
         "https://github.com/ag2ai/faststream",
         {
-            f"no record of a {mode} subscriber on {library} is lost over kills of {killed}": (
+            f"no record of a {mode} subscriber on {library} is lost when {killed} killed": (
                 functools.partial(_faststream, library=library, mode=mode)
             )
             for library, killed in (
-                ("aiokafka", "the broker and the program"),
-                ("confluent", "the broker"),
+                ("aiokafka", "the broker and the program are"),
+                ("confluent", "the broker is"),
             )
             for mode in ("single", "batch")
         },
@@ -183,8 +185,8 @@ SUITES: Sequence[Suite] = (
         "5.7.0",
         "https://github.com/celery/celery",
         {
-            "all tasks are done over a kill of the broker": functools.partial(_celery, kill_worker=False),
-            "all tasks are done over a kill of the worker": functools.partial(_celery, kill_worker=True),
+            "all tasks are done when the broker is killed": functools.partial(_celery, kill_worker=False),
+            "all tasks are done when the worker is killed": functools.partial(_celery, kill_worker=True),
         },
         _CELERY,
     ),

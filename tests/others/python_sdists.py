@@ -4,9 +4,6 @@ environment of their own.
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -14,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.others import commands
 from tests.others.junit_output import outcomes
 from tests.others.suite import Outcomes, SuiteBroken
+from tests.others.virtualenv import Virtualenv
 from tests.support import kafka_jars
 
 
@@ -34,53 +33,36 @@ class SdistTests:
         return kafka_jars.cache_directory() / "python-tests" / f"{self.package}-{self.version}"
 
     @property
-    def _python(self) -> Path:
-        return self.sources / ".venv" / "bin" / "python"
+    def _virtualenv(self) -> Virtualenv:
+        return Virtualenv(self.package, self.requirements)
 
     def install(self) -> None:
         """Download and unpack the source distribution and install its requirements, unless this was done
         before. Raises SuiteBroken if a step fails.
         """
-        if self.sources.is_dir():
-            return
+        if not self.sources.is_dir():
+            self._download()
+        self._virtualenv.python()
+
+    def _download(self) -> None:
         self.sources.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self.sources.parent) as temporary:
             download = ["download", "--no-deps", f"--no-binary={self.package}", "--dest", temporary]
-            _run([sys.executable, "-m", "pip", *download, f"{self.package}=={self.version}"])
+            commands.done([sys.executable, "-m", "pip", *download, f"{self.package}=={self.version}"])
             (archive,) = Path(temporary).glob("*.tar.gz")
             with tarfile.open(archive) as contents:
                 contents.extractall(temporary, filter="data")
             (unpacked,) = (each for each in Path(temporary).iterdir() if each.is_dir())
             unpacked.rename(self.sources)
-        try:
-            _run([sys.executable, "-m", "venv", str(self.sources / ".venv")])
-            _run([str(self._python), "-m", "pip", "install", "--quiet", *self.requirements])
-        except SuiteBroken:
-            shutil.rmtree(self.sources)
-            raise
 
     def run(
         self, log: Path, environment: Mapping[str, str], arguments: Sequence[str], *, timeout_s: float
     ) -> Outcomes:
         """Run pytest in the sources. Its output goes to `log`, and its report to an XML file beside it."""
         report = log.with_suffix(".xml")
-        command = [str(self._python), "-m", "pytest", f"--junitxml={report}", *arguments]
-        with open(log, "wb") as output:
-            subprocess.run(
-                command,
-                cwd=self.sources,
-                env={**os.environ, "PYTHONPATH": str(self.sources), **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=timeout_s,
-            )
+        command = [self._virtualenv.python(), "-m", "pytest", f"--junitxml={report}", *arguments]
+        settings = {"PYTHONPATH": str(self.sources), **environment}
+        text = commands.logged(command, log, self.sources, settings, timeout_s=timeout_s)
         if not report.exists():
-            raise SuiteBroken(f"{self.package}: no report\n{log.read_text(errors='replace')[-2000:]}")
+            raise SuiteBroken(f"{self.package}: no report\n{text[-2000:]}")
         return outcomes(report.read_text())
-
-
-def _run(command: Sequence[str]) -> None:
-    run = subprocess.run(command, capture_output=True, text=True)
-    if run.returncode != 0:
-        raise SuiteBroken(f"{' '.join(command)}:\n{run.stdout}{run.stderr}")

@@ -1,19 +1,16 @@
-"""Quarkus: exactly-once processing with KafkaTransactions, over kills of the broker and the application."""
+"""Quarkus: exactly-once processing with KafkaTransactions, while broker and application are killed."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
-from tests.others import scenarios
+from tests.others import commands, scenarios
 from tests.others.flow import Flow
 from tests.others.program import Program
-from tests.others.servers import SMALL, one_broker
-from tests.others.suite import Outcomes, Side, Suite, SuiteBroken
+from tests.others.suite import Outcomes, Side, Suite
 from tests.support import java, kafka_jars
 from tests.support.kafka_jars import NEWEST_VERSION
 from tests.support.servers import Server
@@ -31,11 +28,11 @@ def _application() -> Path:
         partial = built.with_name(f"{built.name}.{os.getpid()}.part")
         shutil.copytree(_PROJECT, partial)
         command = ["mvn", "--quiet", "--batch-mode", "--file", str(partial / "pom.xml"), "package"]
-        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if run.returncode != 0:
-            shutil.rmtree(partial)
-            raise SuiteBroken(run.stdout[-3000:])
-        partial.rename(built)
+        try:
+            commands.done(command)
+            partial.rename(built)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
     return built / "target" / "quarkus-app" / "quarkus-run.jar"
 
 
@@ -53,16 +50,15 @@ def _copies(broker: Server, directory: Path) -> None:
     }
     options = [f"-D{name}={value}" for name, value in settings.items()]
     line = ["java", "-Xmx256M", *java.QUICK_START, *options, "-jar", str(jar)]
-    flow.over_kills(lambda: Program(directory / "application.log", line))
+    flow.with_kills(lambda: Program(directory / "application.log", line))
     flow.check_once()
 
 
 def run(side: Side, directory: Path) -> Outcomes:
     """Play the scenario on one broker."""
     _application()
-    name = "KafkaTransactions copies each record once over kills of the broker and the application"
-    with one_broker(side, directory / "broker", SMALL, kraft=True) as broker:
-        return scenarios.play({name: functools.partial(_copies, broker)}, directory)
+    name = "KafkaTransactions copies each record once when the broker and the application are killed"
+    return scenarios.play_on_one_broker({name: _copies}, side, directory)
 
 
 SUITE = Suite(

@@ -1,10 +1,9 @@
-"""Spring Kafka: listeners of each kind, over kills of the broker and the application."""
+"""Spring Kafka: each kind of listener, while the broker and the application are killed."""
 
 from __future__ import annotations
 
 import functools
-import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from confluent_kafka.admin import (
@@ -15,16 +14,15 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.others import scenarios
+from tests.others import java_programs, scenarios
 from tests.others.flow import RECORDS, Flow, read
 from tests.others.program import Program
-from tests.others.servers import SMALL, one_broker
+from tests.others.servers import SMALL
 from tests.others.suite import Outcomes, Side, Suite
-from tests.support import java, kafka_jars
+from tests.support import kafka_jars
 from tests.support.kafka_jars import NEWEST_VERSION, SPRING_VERSION
 from tests.support.servers import Server
 
-_SOURCE = Path(__file__).with_name("programs") / "SpringListeners.java"
 _SETTINGS = {
     **SMALL,
     "share.coordinator.state.topic.replication.factor": "1",
@@ -33,31 +31,25 @@ _SETTINGS = {
 }
 
 
-def _started(flow: Flow, directory: Path, kind: str) -> Program:
-    line = [
-        "java",
-        "-Xmx256M",
-        *java.QUICK_START,
-        java.log_option(),
-        "-cp",
-        f"{kafka_jars.spring()}/*:{directory}",
-    ]
-    arguments = [flow.broker.address, flow.lines, flow.counts, kind]
-    return Program(directory / "application.log", [*line, "SpringListeners", *arguments])
+_PROGRAM = "SpringListeners"
 
 
-def _compile(directory: Path) -> None:
-    line = [*java.QUICK_COMPILER, "-cp", f"{kafka_jars.spring()}/*", "-d", str(directory), str(_SOURCE)]
-    subprocess.run(line, check=True)
+def _compiled(directory: Path) -> str:
+    return java_programs.compiled(_PROGRAM, kafka_jars.spring(), directory)
+
+
+def _started(flow: Flow, class_path: str, directory: Path, kind: str) -> Program:
+    arguments = (flow.broker.address, flow.lines, flow.counts, kind)
+    return java_programs.started(_PROGRAM, class_path, directory / "application.log", *arguments)
 
 
 def _copies(broker: Server, directory: Path, *, kind: str) -> None:
-    _compile(directory)
+    class_path = _compiled(directory)
     flow = Flow(broker, kind)
     flow.create_topics()
     if kind == "share":
         _read_from_the_start(broker.address, f"{flow.lines}-share")
-    flow.over_kills(lambda: _started(flow, directory, kind))
+    flow.with_kills(lambda: _started(flow, class_path, directory, kind))
     if kind == "transactional":
         flow.check_once()
     else:
@@ -73,10 +65,10 @@ def _read_from_the_start(address: str, group: str) -> None:
 
 def _retries(broker: Server, directory: Path) -> None:
     """Each number that ends with 7 reaches the dead letter topic, and no other number does."""
-    _compile(directory)
+    class_path = _compiled(directory)
     flow = Flow(broker, "retry")
     flow.create_topics()
-    flow.over_kills(lambda: _started(flow, directory, "retry"), kill_program=False)
+    flow.with_kills(lambda: _started(flow, class_path, directory, "retry"), kill_program=False)
     flow.check_at_least_once()
     dead = {value.partition(":")[0] for _, value in read(broker.address, flow.counts) if value.endswith(":1")}
     assert dead == {str(number) for number in range(RECORDS) if number % 10 == 7}
@@ -84,29 +76,27 @@ def _retries(broker: Server, directory: Path) -> None:
 
 def _replies(broker: Server, directory: Path) -> None:
     """Each request gets its own reply."""
-    _compile(directory)
+    class_path = _compiled(directory)
     flow = Flow(broker, "reply")
     flow.create_topics()
-    output = _started(flow, directory, "reply").end()
+    output = _started(flow, class_path, directory, "reply").end()
     assert "all replies" in output, output[-2000:]
 
 
-_SCENARIOS: Mapping[str, Callable[[Server, Path], None]] = {
-    "a transactional listener copies each record once over kills": functools.partial(
+_SCENARIOS: Mapping[str, scenarios.BrokerScenario] = {
+    "a transactional listener copies each record once in spite of kills": functools.partial(
         _copies, kind="transactional"
     ),
-    "a batch listener loses no record over kills": functools.partial(_copies, kind="batch"),
-    "a share listener loses no record over kills": functools.partial(_copies, kind="share"),
-    "failed records reach the dead letter topic through retry topics, over a kill of the broker": _retries,
+    "a batch listener loses no record in spite of kills": functools.partial(_copies, kind="batch"),
+    "a share listener loses no record in spite of kills": functools.partial(_copies, kind="share"),
+    "failed records reach the dead letter topic through retry topics, when the broker is killed": _retries,
     "each request gets its reply": _replies,
 }
 
 
 def run(side: Side, directory: Path) -> Outcomes:
     """Play each scenario on one broker."""
-    with one_broker(side, directory / "broker", _SETTINGS, kraft=True) as broker:
-        bound = {name: functools.partial(scenario, broker) for name, scenario in _SCENARIOS.items()}
-        return scenarios.play(bound, directory)
+    return scenarios.play_on_one_broker(_SCENARIOS, side, directory, _SETTINGS)
 
 
 SUITE = Suite(

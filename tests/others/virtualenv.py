@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.others.suite import SuiteBroken
+from tests.others import commands
 from tests.support import kafka_jars
+
+_QUIET = {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,8 @@ class Virtualenv:
         complete = target / "complete"
         if not complete.exists():
             shutil.rmtree(target, ignore_errors=True)
-            self._run([sys.executable, "-m", "venv", str(target)])
-            program = str(target / "bin" / "python")
-            self._run([program, "-m", "pip", "install", "--quiet", *self.requirements])
+            commands.done([sys.executable, "-m", "venv", str(target)])
+            install = [str(target / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+            commands.done([*install, *self.requirements], environment=_QUIET)
             complete.touch()
         return str(target / "bin" / "python")
-
-    def _run(self, command: Sequence[str]) -> None:
-        environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-        run = subprocess.run(command, capture_output=True, text=True, env=environment)
-        if run.returncode != 0:
-            raise SuiteBroken(f"{' '.join(command)}:\n{run.stdout}{run.stderr}")
