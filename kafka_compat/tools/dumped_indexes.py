@@ -1,4 +1,4 @@
-"""The lines of kafka-dump-log for indexes and producer snapshots, and their differences from the segments.
+"""The output of kafka-dump-log for indexes and producer snapshots, and what differs from the segments.
 
 Index files are not repaired: corruption is reported, and preallocated zeros at the end are skipped.
 """

@@ -1,4 +1,4 @@
-"""The lines that kafka-dump-log prints for a segment or a snapshot of records."""
+"""The output of kafka-dump-log for segments and metadata snapshots."""
 
 import mmap
 import os

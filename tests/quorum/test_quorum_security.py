@@ -135,7 +135,7 @@ class _QuorumWithLogins(QuorumCluster):
 
 
 async def test_requests_for_the_controller_need_permission_at_every_broker(tmp_path: Path) -> None:
-    """Nobody gains permissions with the client ID that brokers use for the requests that they forward."""
+    """A client gains no permissions with the client ID of a forwarding broker."""
     requests = {
         (ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0): AlterPartitionReassignmentsRequest(topics=[]),
         (ApiKey.LIST_PARTITION_REASSIGNMENTS, 0): ListPartitionReassignmentsRequest(),

@@ -65,26 +65,26 @@ def streams(version: str) -> Path:
 
 
 def streams_tests(version: str) -> Path:
-    """Return the directory with the jars of Kafka Streams and its own test programs, which are downloaded on
-    first use.
+    """Return the directory with the jars of Kafka Streams and its own test programs. Downloads them on first
+    use.
     """
     return _fetched(version, cache_directory() / f"streams-tests-{version}", "streams-tests")
 
 
 def connect(version: str) -> Path:
-    """Return the directory with the jars of Kafka Connect, its file connectors and MirrorMaker 2, which are
-    downloaded on first use.
+    """Return the directory with the jars of Kafka Connect, its file connectors and MirrorMaker 2. Downloads
+    them on first use.
     """
     return _fetched(version, cache_directory() / f"connect-{version}", "connect")
 
 
 def flink() -> Path:
-    """Return the directory with the jars of Apache Flink, which are downloaded on first use."""
+    """Return the directory with the jars of Apache Flink. Downloads them on first use."""
     return _fetched(FLINK_VERSION, cache_directory() / f"flink-{FLINK_VERSION}", "flink")
 
 
 def debezium() -> Path:
-    """Return the directory with the jars of Debezium's engine, which are downloaded on first use."""
+    """Return the directory with the jars of Debezium's engine. Downloads them on first use."""
     return _fetched(DEBEZIUM_VERSION, cache_directory() / f"debezium-{DEBEZIUM_VERSION}", "debezium")
 
 
