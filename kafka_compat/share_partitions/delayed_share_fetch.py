@@ -11,7 +11,8 @@ Rules
    If the request has waited for `max_wait_ms`, this makes no difference.
 4. `max_records` applies to all share-partitions together.
 5. Share-partitions whose state is being read are waited for. Errors are in the response, but do not end the
-   wait, unless all share-partitions have errors when the request arrives.
+   wait, unless all share-partitions have errors when the request arrives. A state that cannot be read is no
+   such error: the request waits for `max_wait_ms`, because clients repeat it at once.
 6. If there are many share-partitions, the request yields to the event loop between them.
 """
 
@@ -106,7 +107,7 @@ class DelayedShareFetch:
         self._has_expired = False
 
     def start(self) -> None:
-        if not self._targets:
+        if not self._targets and not self._has_unreadable_state():
             self._complete(self._errors)
             return
         self.wake()
@@ -115,6 +116,9 @@ class DelayedShareFetch:
             self._timer = asyncio.get_running_loop().call_later(wait_s, self._expire)
             for _, led in self._targets:
                 led.add_waiter(self)
+
+    def _has_unreadable_state(self) -> bool:
+        return any(each.code == ErrorCode.UNKNOWN_SERVER_ERROR for each in self._errors.values())
 
     @property
     def is_over(self) -> bool:
@@ -229,7 +233,8 @@ class DelayedShareFetch:
     def _acquire(self, groups: Sequence[Sequence[_Candidate]]) -> Steps[Results]:
         params = self._params
         count = sum(map(len, groups))
-        self._counts.fetch_ratio.add(100 * count // len(self._targets))
+        if self._targets:
+            self._counts.fetch_ratio.add(100 * count // len(self._targets))
         if count:
             self._counts.acquire_ms.add(self._now_ms() - self._began_ms)
         results: Results = dict(self._errors)

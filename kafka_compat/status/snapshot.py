@@ -96,8 +96,13 @@ class Partition(NamedTuple):
         return None if self.start is None or self.end is None else self.end - self.start
 
     def is_under_min_isr(self, min_isr: int | None) -> bool:
-        """Return whether the partition has no leader, or fewer in-sync replicas than `min_isr`."""
-        return self.leader is None or (min_isr is not None and len(self.isr) < min_isr)
+        """Return whether the partition has no leader, or too few in-sync replicas for acks=all.
+
+        As in Kafka, a leader requires `min_isr` in-sync replicas, at most all replicas.
+        """
+        if self.leader is None:
+            return True
+        return min_isr is not None and len(self.isr) < min(min_isr, len(self.replicas))
 
 
 class Topic(NamedTuple):

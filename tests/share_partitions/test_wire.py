@@ -1,6 +1,7 @@
 """ShareFetch and ShareAcknowledge through the wire, with the stored state in memory."""
 
 import secrets
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -201,7 +202,7 @@ def test_sessions_above_the_limit_wait_and_are_rejected(group: ShareGroup) -> No
     members[0].close()
 
 
-def test_a_deleted_topic_is_unknown(group: ShareGroup) -> None:
+def test_a_deleted_topic_is_unknown_and_delays_fetches_if_created_anew(group: ShareGroup) -> None:
     group.produce(3)
     member = group.member()
     member.fetch()
@@ -213,8 +214,10 @@ def test_a_deleted_topic_is_unknown(group: ShareGroup) -> None:
     answer = group.member().fetch()
     assert answer["partitions"][0]["error"] == ErrorCode.UNKNOWN_TOPIC_ID
     group.create_topic()
-    answer = member.fetch(partitions=[], epoch=3)
+    began_s = time.monotonic()
+    answer = member.fetch(partitions=[], epoch=3, max_wait_ms=500)
     assert answer["partitions"][0]["error"] == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert time.monotonic() - began_s >= 0.5, "clients repeat this request at once"
 
 
 def test_deleted_records_move_the_start_offset(group: ShareGroup) -> None:

@@ -46,6 +46,11 @@ def test_partitions_below_min_isr_are_reported_as_rejecting_producers() -> None:
     ]
 
 
+def test_min_isr_above_the_number_of_replicas_is_no_problem() -> None:
+    states = topic("__share_group_state", partition(0, 1, (1,)), min_isr=2)
+    assert told(snapshot([states], brokers=[up(1)])) == []
+
+
 def test_out_of_sync_replicas_are_grouped_by_broker() -> None:
     orders = topic("orders", partition(0, 1, (1, 2, 3), (1, 3)))
     assert told(snapshot([orders], brokers=[up(1), up(2), up(3)])) == [
