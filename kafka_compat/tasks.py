@@ -13,6 +13,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
+from kafka_compat.long_work import TURN_S
+
 log = logging.getLogger(__name__)
 
 S = TypeVar("S")
@@ -133,13 +135,22 @@ class Tasks:
 
 
 async def asked_for_all(items: Sequence[S], ask: Callable[[S], Awaitable[T]], most: int) -> list[T]:
-    """Call `ask` for all items, `most` at a time. Return the results. A failure cancels the other calls."""
+    """Call `ask` for all items, `most` at a time. Return the results. A failure cancels the other calls.
+
+    Calls that return at once yield to the event loop after TURN_S.
+    """
     found: dict[int, T] = {}
     waiting = enumerate(items)
+    now_s = asyncio.get_running_loop().time
+    turn_ends_s = now_s() + TURN_S
 
     async def work() -> None:
+        nonlocal turn_ends_s
         for number, item in waiting:
             found[number] = await ask(item)
+            if now_s() > turn_ends_s:
+                await asyncio.sleep(0)
+                turn_ends_s = now_s() + TURN_S
 
     workers = [asyncio.ensure_future(work()) for _ in range(min(len(items), most))]
     try:

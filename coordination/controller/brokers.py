@@ -16,6 +16,7 @@ from kafka_compat.coordination.controller.context import (
     Procedure,
     Replica,
     ReplicaPhase,
+    selected,
 )
 from kafka_compat.coordination.controller.effects import ControlledShutdownReply
 from kafka_compat.coordination.controller.events import LeaderAndIsrAnswered
@@ -64,7 +65,7 @@ class Brokers:
         yield from self._failed(dead)
         if moved:
             known.update({broker.broker_id: broker for broker in moved})
-            send_metadata(self._context, known, [])
+            yield from send_metadata(self._context, known, [])
 
     def shutdown(self, broker: int, broker_epoch: int) -> Procedure[ControlledShutdownReply]:
         """Move leadership from a broker that is shutting down. Return the partitions that it still leads, and
@@ -79,7 +80,7 @@ class Brokers:
         context.shutting_down.add(broker)
         led: list[TopicPartition] = []
         followed: list[TopicPartition] = []
-        for partition, _ in context.replicas_on([broker]):
+        for partition, _ in (yield from context.replicas_on([broker])):
             state = context.states.get(partition)
             alone = len(context.assignment(partition).replicas) == 1
             if state is not None and not alone and not context.is_deleted(partition.topic):
@@ -90,7 +91,7 @@ class Brokers:
         batch = RequestBatch(context)
         for partition in followed:
             batch.stop_replica(broker, partition, delete=False)
-        batch.send()
+        yield from batch.send()
         yield from self._replicas.move([(partition, broker) for partition in followed], ReplicaPhase.OFFLINE)
         remaining = tuple(
             partition
@@ -102,7 +103,8 @@ class Brokers:
 
     def log_dirs_failed(self, brokers: Iterable[int]) -> Procedure[None]:
         """Request the state of all replicas from these brokers, after a log directory failure."""
-        yield from self._replicas.move(self._context.replicas_on(brokers), ReplicaPhase.ONLINE)
+        replicas = yield from self._context.replicas_on(brokers)
+        yield from self._replicas.move(replicas, ReplicaPhase.ONLINE)
 
     def answered(self, answer: LeaderAndIsrAnswered) -> Procedure[None]:
         """Handle a LeaderAndIsr response, which may report replicas on failed disks."""
@@ -128,11 +130,12 @@ class Brokers:
         context.brokers.update({broker.broker_id: broker for broker in brokers})
         for broker in ids:
             context.offline_dirs.pop(broker, None)
-        send_metadata(context, context.brokers.keys() - ids, [])
-        known = [partition for partition in sorted(context.states) if not context.is_deleted(partition.topic)]
-        send_metadata(context, ids, known)
-        yield from context.pause()
-        replicas = context.replicas_on(ids)
+        yield from send_metadata(context, context.brokers.keys() - ids, [])
+        known = yield from selected(
+            (yield from context.partitions()), lambda partition: not context.is_deleted(partition.topic)
+        )
+        yield from send_metadata(context, ids, known)
+        replicas = yield from context.replicas_on(ids)
         settled = (ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_SUCCESSFUL)
         returning = [replica for replica in replicas if context.replica_phases.get(replica) not in settled]
         yield from self._replicas.move(returning, ReplicaPhase.ONLINE)
@@ -151,26 +154,25 @@ class Brokers:
             context.brokers.pop(broker)
             context.shutting_down.discard(broker)
             context.offline_dirs.pop(broker, None)
-        replicas = context.replicas_on(brokers)
-        yield from context.pause()
-        yield from self._offline(replicas)
+        yield from self._offline((yield from context.replicas_on(brokers)))
 
     def _offline(self, replicas: list[Replica]) -> Procedure[None]:
         context = self._context
-        leaderless = [
-            partition
-            for partition, state in sorted(context.states.items())
-            if not context.is_online(partition, state.leader) and not context.is_deleted(partition.topic)
-        ]
-        self._partitions.move(leaderless, PartitionPhase.OFFLINE)
-        yield from context.pause()
+
+        def is_led_offline(partition: TopicPartition) -> bool:
+            state = context.states.get(partition)
+            offline = state is not None and not context.is_online(partition, state.leader)
+            return offline and not context.is_deleted(partition.topic)
+
+        leaderless = yield from selected((yield from context.partitions()), is_led_offline)
+        yield from self._partitions.move(leaderless, PartitionPhase.OFFLINE)
         led = yield from self._partitions.bring_online()
         yield from context.pause()
         kept = [replica for replica in replicas if not context.is_deleted(replica[0].topic)]
         yield from self._replicas.move(kept, ReplicaPhase.OFFLINE)
         yield from self._deletions.fail([replica for replica in replicas if self._is_going(replica)])
         if not kept and not led:
-            send_metadata(context, context.brokers, [])
+            yield from send_metadata(context, context.brokers, [])
 
     def _is_going(self, replica: Replica) -> bool:
         partition: TopicPartition = replica[0]

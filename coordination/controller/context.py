@@ -37,6 +37,25 @@ def in_steps(items: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
         yield some, len(some) == AT_ONCE
 
 
+def each(items: Sequence[T], act: Callable[[T], object]) -> Procedure[None]:
+    """Call `act` for each item, with pauses."""
+    for some, long in in_steps(items):
+        for item in some:
+            act(item)
+        if long:
+            yield PAUSE
+
+
+def selected(items: Sequence[T], is_wanted: Callable[[T], bool]) -> Procedure[list[T]]:
+    """Return the items for which `is_wanted` is true, with pauses."""
+    found: list[T] = []
+    for some, long in in_steps(items):
+        found += filter(is_wanted, some)
+        if long:
+            yield PAUSE
+    return found
+
+
 class PartitionPhase(Enum):
     """State of a partition. partition_state_machine.py describes the transitions."""
 
@@ -87,14 +106,20 @@ class ControllerContext:
         self.effects: list[Effect] = []
         self._shared: dict[object, object] = {}
         """Shared assignments and states (see `shared`), because most partitions have the same few values."""
-        for topic in elected.topics:
-            self.add_topic(topic)
-        for partition in self.partitions():
+        self._sorted: list[TopicPartition] | None = None
+
+    def load(self, elected: Elected) -> Procedure[None]:
+        """Set the topics and states at the beginning of a term."""
+        yield from each(elected.topics, self.add_topic)
+
+        def add_state(partition: TopicPartition) -> None:
             state = elected.states.get(partition)
             if state is not None:
                 self.states[partition] = self.shared(state)
             if self.assignment(partition).being_reassigned:
                 self.reassigning.add(partition)
+
+        yield from each((yield from self.partitions()), add_state)
 
     def shared(self, value: T) -> T:
         """Return a shared object that equals `value`, to save memory."""
@@ -148,6 +173,8 @@ class ControllerContext:
                 )
             )
             added.append(TopicPartition(topic.name, index))
+        if added:
+            self._sorted = None
         return added
 
     def remove_topic(self, topic: str) -> None:
@@ -159,6 +186,7 @@ class ControllerContext:
             self.states.pop(partition, None)
             self.reassigning.discard(partition)
         self.assignments.pop(topic, None)
+        self._sorted = None
         topic_id = self.topic_ids.pop(topic, None)
         if topic_id is not None:
             self.topic_names.pop(topic_id, None)
@@ -171,9 +199,13 @@ class ControllerContext:
         if len(self.deleted_ids) > DELETED_IDS_MAX:
             del self.deleted_ids[next(iter(self.deleted_ids))]
 
-    def partitions(self) -> list[TopicPartition]:
+    def partitions(self) -> Procedure[Sequence[TopicPartition]]:
         """Return all partitions, in order."""
-        return [partition for topic in sorted(self.assignments) for partition in self.partitions_of(topic)]
+        if self._sorted is None:
+            found: list[TopicPartition] = []
+            yield from each(sorted(self.assignments), lambda topic: found.extend(self.partitions_of(topic)))
+            self._sorted = found
+        return self._sorted
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         """Return the partitions of a topic, in order. An unknown topic has no partitions."""
@@ -190,10 +222,16 @@ class ControllerContext:
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
         return [(item, broker) for item in partitions for broker in self.assignment(item).replicas]
 
-    def replicas_on(self, brokers: Iterable[int]) -> list[Replica]:
+    def replicas_on(self, brokers: Iterable[int]) -> Procedure[list[Replica]]:
         """Return all replicas on the brokers."""
         wanted = set(brokers)
-        return [replica for replica in self.replicas_of(self.partitions()) if replica[1] in wanted]
+        found: list[Replica] = []
+
+        def add(partition: TopicPartition) -> None:
+            found.extend((partition, it) for it in self.assignment(partition).replicas if it in wanted)
+
+        yield from each((yield from self.partitions()), add)
+        return found
 
     def write_assignment(self, partition: TopicPartition, assignment: outcomes.Assignment) -> None:
         """Change the assignment of a partition, and write the topic's node."""
@@ -274,20 +312,23 @@ def change_states(
     changed: dict[TopicPartition, PartitionState] = {}
     remaining = list(partitions)
     while remaining:
-        writes = []
-        for partition in remaining:
+        writes: list[StateWrite] = []
+
+        def add_write(partition: TopicPartition, writes: list[StateWrite] = writes) -> None:
             state = context.states.get(partition)
             if state is None:
-                continue
+                return
             if state.controller_epoch > context.controller_epoch:
                 context.note(
                     f"Skipped {partition}: a later controller changed it (epoch {state.controller_epoch})"
                 )
-                continue
+                return
             decided = decide(partition, state)
             if decided is not None:
                 wanted = decided._replace(controller_epoch=context.controller_epoch)
                 writes.append(StateWrite(partition, wanted, state.partition_epoch))
+
+        yield from each(remaining, add_write)
         written, remaining = yield from write_states(context, writes)
         changed.update(written)
     return changed

@@ -45,7 +45,7 @@ def alter_partitions(
             results[partition] = decided
         else:
             results[partition] = ControllerError.INVALID_UPDATE_VERSION
-    send_metadata(context, context.brokers, request.partitions)
+    yield from send_metadata(context, context.brokers, request.partitions)
     return AlterPartitionReply(ControllerError.NONE, results)
 
 

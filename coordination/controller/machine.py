@@ -13,7 +13,7 @@ The imported modules document their own rules.
 """
 
 from collections import deque
-from collections.abc import Collection, Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from typing import NamedTuple
 from uuid import UUID
 
@@ -208,7 +208,7 @@ class _Term:
         context = self.context
         known = {key: state for key, state in event.states.items() if context.exists(key)}
         context.states.update(known)
-        send_metadata(context, context.brokers, known)
+        yield from send_metadata(context, context.brokers, known)
         yield from self._reassignments.complete(known)
 
     def _reply(self, request_id: Hashable, value: effects.ReplyValue) -> None:
@@ -216,11 +216,10 @@ class _Term:
 
     def _take_over(self, elected: Elected) -> Procedure[None]:
         context = self.context
-        yield from context.pause()
+        yield from context.load(elected)
         self._deletions.load(elected.deletions)
-        send_metadata(context, context.brokers, [])
-        yield from context.pause()
-        yield from self._load_replicas(context.partitions())
+        yield from send_metadata(context, context.brokers, [])
+        yield from self._load_replicas((yield from context.partitions()))
         yield from self._partitions.bring_online()
         yield from self._reassignments.resume(context.reassigning)
         if elected.reassignments:
@@ -268,24 +267,19 @@ class _Term:
             return
         context.states.update(found)
         context.reassigning.update(key for key in found if context.assignment(key).being_reassigned)
-        yield from self._load_replicas(found)
+        yield from self._load_replicas(list(found))
         yield from self._partitions.bring_online()
         yield from self._reassignments.resume(context.reassigning & found.keys())
 
-    def _load_replicas(self, partitions: Collection[TopicPartition]) -> Procedure[None]:
-        context = self.context
-        self._replicas.load(partitions)
-        yield from context.pause()
-        replicas = context.replicas_of(partitions)
-        online = [replica for replica in replicas if context.is_online(*replica)]
-        away = [replica for replica in replicas if not context.is_online(*replica)]
+    def _load_replicas(self, partitions: Sequence[TopicPartition]) -> Procedure[None]:
+        online, offline = yield from self._replicas.load(partitions)
         yield from self._replicas.move(online, ReplicaPhase.ONLINE)
-        yield from self._replicas.move(away, ReplicaPhase.OFFLINE)
-        self._partitions.load(partitions)
+        yield from self._replicas.move(offline, ReplicaPhase.OFFLINE)
+        yield from self._partitions.load(partitions)
 
     def _create(self, partitions: list[TopicPartition]) -> Procedure[None]:
         replicas = self.context.replicas_of(partitions)
-        self._partitions.move(partitions, PartitionPhase.NEW)
+        yield from self._partitions.move(partitions, PartitionPhase.NEW)
         yield from self._replicas.move(replicas, ReplicaPhase.NEW)
         yield from self._partitions.elect(partitions, Strategy.OFFLINE)
         yield from self._replicas.move(replicas, ReplicaPhase.ONLINE)

@@ -7,7 +7,7 @@ The table `_FROM` contains all transitions. Other transitions are logged and ski
 - new or online -> offline: the leader failed. offline -> non-existent: the topic is deleted.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from enum import Enum
 
 from kafka_compat.coordination.controller.context import (
@@ -16,7 +16,9 @@ from kafka_compat.coordination.controller.context import (
     PartitionPhase,
     Procedure,
     change_states,
+    each,
     in_steps,
+    selected,
     write_states,
 )
 from kafka_compat.coordination.controller.effects import StateWrite
@@ -55,10 +57,11 @@ class Partitions:
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
 
-    def load(self, partitions: Iterable[TopicPartition]) -> None:
+    def load(self, partitions: Sequence[TopicPartition]) -> Procedure[None]:
         """Set the initial states of the partitions: online, offline, or new if there is no state node."""
         context = self._context
-        for partition in partitions:
+
+        def load_each(partition: TopicPartition) -> None:
             state = context.states.get(partition)
             if state is None:
                 phase = PartitionPhase.NEW
@@ -68,29 +71,26 @@ class Partitions:
                 phase = PartitionPhase.OFFLINE
             context.partition_phases[partition] = phase
 
-    def move(self, partitions: Iterable[TopicPartition], target: PartitionPhase) -> None:
+        yield from each(partitions, load_each)
+
+    def move(self, partitions: Sequence[TopicPartition], target: PartitionPhase) -> Procedure[None]:
         """Move partitions to the state `target` if the transition is valid. For ONLINE, use `elect`."""
-        for partition in self._movable(partitions, target):
+        for partition in (yield from self._movable(partitions, target)):
             self._context.partition_phases[partition] = target
 
     def bring_online(self) -> Procedure[set[TopicPartition]]:
         """Elect leaders for all partitions without a leader. Return the partitions that got a leader."""
-        context = self._context
-        waiting = [
-            partition
-            for partition in context.partitions()
-            if self._is_leaderless(partition) and not context.is_deleted(partition.topic)
-        ]
+        waiting = yield from selected((yield from self._context.partitions()), self._is_leaderless)
         return (yield from self.elect(waiting, Strategy.OFFLINE))
 
     def elect(
-        self, partitions: Iterable[TopicPartition], strategy: Strategy
+        self, partitions: Sequence[TopicPartition], strategy: Strategy
     ) -> Procedure[set[TopicPartition]]:
         """Elect leaders with `strategy`; new partitions get their first leaders. Return the partitions that
         got a leader.
         """
         context = self._context
-        movable = self._movable(partitions, PartitionPhase.ONLINE)
+        movable = yield from self._movable(partitions, PartitionPhase.ONLINE)
         batch = RequestBatch(context)
         phases = context.partition_phases
         new = [partition for partition in movable if phases[partition] is PartitionPhase.NEW]
@@ -101,23 +101,28 @@ class Partitions:
             if partition not in led and phases[partition] is not PartitionPhase.NEW
         ]
         led |= yield from self._elect(others, strategy, batch)
-        batch.send()
+        yield from batch.send()
         return led
 
     def _is_leaderless(self, partition: TopicPartition) -> bool:
-        state = self._context.states.get(partition)
-        offline = self._context.partition_phases[partition] is PartitionPhase.OFFLINE
-        return state is None or state.leader == NO_LEADER or offline
+        """Whether an existing partition needs a leader."""
+        context = self._context
+        state = context.states.get(partition)
+        offline = context.partition_phases[partition] is PartitionPhase.OFFLINE
+        needs_one = state is None or state.leader == NO_LEADER or offline
+        return needs_one and not context.is_deleted(partition.topic)
 
-    def _movable(self, partitions: Iterable[TopicPartition], target: PartitionPhase) -> list[TopicPartition]:
-        movable = []
-        for partition in partitions:
+    def _movable(
+        self, partitions: Sequence[TopicPartition], target: PartitionPhase
+    ) -> Procedure[list[TopicPartition]]:
+        def may_move(partition: TopicPartition) -> bool:
             phase = self._context.partition_phases.get(partition, PartitionPhase.NON_EXISTENT)
             if phase in _FROM[target]:
-                movable.append(partition)
-            else:
-                self._context.note(f"Cannot make {partition} {target.value}: it is {phase.value}")
-        return movable
+                return True
+            self._context.note(f"Cannot make {partition} {target.value}: it is {phase.value}")
+            return False
+
+        return (yield from selected(partitions, may_move))
 
     def _initialize(
         self, partitions: list[TopicPartition], batch: RequestBatch
@@ -177,11 +182,11 @@ class Partitions:
             )
 
         elected = yield from change_states(context, partitions, decide)
-        yield from context.pause()
-        for partition in partitions:
+
+        def inform(partition: TopicPartition) -> None:
             if partition not in elected:
                 context.note(f"Could not elect a leader for {partition} ({strategy.value} election)")
-                continue
+                return
             context.partition_phases[partition] = PartitionPhase.ONLINE
             replicas = context.assignment(partition).replicas
             batch.leader_and_isr(
@@ -192,6 +197,8 @@ class Partitions:
                 elected[partition],
                 is_new=False,
             )
+
+        yield from each(partitions, inform)
         return set(elected)
 
     def _chooser(self, strategy: Strategy) -> Callable[[TopicPartition, PartitionState], Elected | None]:

@@ -166,7 +166,7 @@ class Reassignments:
         if context.requested_reassignments.get(partition) == completed.replicas:
             self._drop_requested([partition])
         context.reassigning.discard(partition)
-        send_metadata(context, context.brokers, [partition])
+        yield from send_metadata(context, context.brokers, [partition])
         yield from self._deletions.resume({partition.topic})
 
     def _move_leader(self, partition: TopicPartition, completed: Assignment) -> Procedure[None]:
@@ -202,7 +202,7 @@ class Reassignments:
         batch = RequestBatch(context)
         batch.leader_and_isr(assignment.origin, partition, state, is_new=False)
         batch.leader_and_isr(assignment.adding, partition, state, is_new=True)
-        batch.send()
+        yield from batch.send()
 
     def _drop_requested(self, partitions: Iterable[TopicPartition]) -> None:
         context = self._context

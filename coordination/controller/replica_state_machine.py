@@ -12,7 +12,7 @@ The table `_FROM` contains all transitions. Other transitions are logged and ski
 - offline or deletion started -> deletion ineligible.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from kafka_compat.coordination.controller.context import (
     PAUSE,
@@ -21,6 +21,7 @@ from kafka_compat.coordination.controller.context import (
     Replica,
     ReplicaPhase,
     change_states,
+    each,
     in_steps,
 )
 from kafka_compat.coordination.controller.outcomes import NO_LEADER, TopicPartition
@@ -47,27 +48,43 @@ class Replicas:
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
 
-    def load(self, partitions: Iterable[TopicPartition]) -> None:
-        """Set the initial states of replicas: online, or deletion ineligible if a replica is offline."""
+    def load(self, partitions: Sequence[TopicPartition]) -> Procedure[tuple[list[Replica], list[Replica]]]:
+        """Set the initial states of replicas: online, or deletion ineligible if a replica is offline. Return
+        the online and the offline replicas.
+        """
         context = self._context
-        for partition, broker in context.replicas_of(partitions):
-            online = context.is_online(partition, broker)
-            phase = ReplicaPhase.ONLINE if online else ReplicaPhase.DELETION_INELIGIBLE
-            context.replica_phases[(partition, broker)] = phase
+        online: list[Replica] = []
+        offline: list[Replica] = []
 
-    def move(self, replicas: Iterable[Replica], target: ReplicaPhase) -> Procedure[None]:
+        def load_each(partition: TopicPartition) -> None:
+            for broker in context.assignment(partition).replicas:
+                replica = (partition, broker)
+                if context.is_online(partition, broker):
+                    context.replica_phases[replica] = ReplicaPhase.ONLINE
+                    online.append(replica)
+                else:
+                    context.replica_phases[replica] = ReplicaPhase.DELETION_INELIGIBLE
+                    offline.append(replica)
+
+        yield from each(partitions, load_each)
+        return online, offline
+
+    def move(self, replicas: Sequence[Replica], target: ReplicaPhase) -> Procedure[None]:
         """Move replicas to the state `target` if the transition is valid, and send the resulting requests."""
         batch = RequestBatch(self._context)
         by_broker: dict[int, list[TopicPartition]] = {}
-        for partition, broker in replicas:
-            if self._may_move(partition, broker, target):
-                by_broker.setdefault(broker, []).append(partition)
+
+        def sort(replica: Replica) -> None:
+            if self._may_move(*replica, target):
+                by_broker.setdefault(replica[1], []).append(replica[0])
+
+        yield from each(replicas, sort)
         for broker, partitions in sorted(by_broker.items()):
             for some, long in in_steps(partitions):
                 yield from self._move(broker, some, target, batch)
                 if long:
                     yield PAUSE
-        batch.send()
+        yield from batch.send()
 
     def _move(
         self, broker: int, partitions: Sequence[TopicPartition], target: ReplicaPhase, batch: RequestBatch

@@ -1,18 +1,31 @@
 """Requests from the controller to brokers, merged so that each broker gets one request of each type.
 
 Rules:
+- UpdateMetadata for many partitions is split, so that neither side works on one request for long.
+  LeaderAndIsr is not: a broker that has started stores high watermarks of the partitions that it knows, and
+  would lose the others.
 - LeaderAndIsr is sent first, then UpdateMetadata, then StopReplica.
 - With each LeaderAndIsr, all brokers get UpdateMetadata for the same partitions.
 - Requests are never sent to unregistered brokers, which receive the whole state when they return.
 - If a partition is new (or deleted) in any merged request, it is new (or deleted) in the result.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from kafka_compat.coordination.controller import effects
-from kafka_compat.coordination.controller.context import ControllerContext
+from kafka_compat.coordination.controller.context import (
+    AT_ONCE,
+    PAUSE,
+    ControllerContext,
+    Procedure,
+    in_steps,
+)
 from kafka_compat.coordination.controller.outcomes import LEADER_DURING_DELETE, TopicPartition
 from kafka_compat.coordination.nodes.cluster_state import PartitionState
+
+PARTITIONS_PER_REQUEST: Final = 2_000
+"""Number of partitions after which UpdateMetadata is split."""
 
 
 class RequestBatch:
@@ -69,32 +82,34 @@ class RequestBatch:
             partition, self._context.leader_epoch(partition), delete or already_delete
         )
 
-    def send(self) -> None:
+    def send(self) -> Procedure[None]:
         """Append the requests to the effects, merged per broker."""
         context = self._context
         for broker, leaders in sorted(self._leader_and_isr.items()):
-            if broker in context.brokers:
-                leader_ids = {each.state.leader for each in leaders.values()}
-                context.effects.append(
-                    effects.SendLeaderAndIsr(
-                        self._address(broker),
-                        context.controller_epoch,
-                        tuple(leaders[partition] for partition in sorted(leaders)),
-                        tuple(
-                            context.brokers[leader] for leader in sorted(leader_ids & context.brokers.keys())
-                        ),
-                    )
-                )
-        recipients = sorted(self._metadata_brokers & context.brokers.keys())
-        if recipients:
+            if broker not in context.brokers:
+                continue
+            leader_ids = {each.state.leader for each in leaders.values()}
             context.effects.append(
-                effects.SendUpdateMetadata(
-                    tuple(self._address(broker) for broker in recipients),
+                effects.SendLeaderAndIsr(
+                    self._address(broker),
                     context.controller_epoch,
-                    tuple(self._metadata[partition] for partition in sorted(self._metadata)),
-                    tuple(context.brokers[broker] for broker in sorted(context.brokers)),
+                    tuple(leaders[partition] for partition in sorted(leaders)),
+                    tuple(context.brokers[leader] for leader in sorted(leader_ids & context.brokers.keys())),
                 )
             )
+            if len(leaders) >= AT_ONCE:
+                yield PAUSE
+        recipients = sorted(self._metadata_brokers & context.brokers.keys())
+        if recipients:
+            addresses = tuple(self._address(broker) for broker in recipients)
+            live = tuple(context.brokers[broker] for broker in sorted(context.brokers))
+            for some in _parts(sorted(self._metadata)):
+                partitions = tuple(self._metadata[partition] for partition in some)
+                context.effects.append(
+                    effects.SendUpdateMetadata(addresses, context.controller_epoch, partitions, live)
+                )
+                if len(some) >= AT_ONCE:
+                    yield PAUSE
         for broker, stopped in sorted(self._stop_replica.items()):
             if broker in context.brokers:
                 context.effects.append(
@@ -111,8 +126,24 @@ class RequestBatch:
 
 def send_metadata(
     context: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition]
-) -> None:
+) -> Procedure[None]:
     """Send UpdateMetadata to `brokers`, with these partitions and the live brokers."""
     batch = RequestBatch(context)
-    batch.update_metadata(brokers, partitions)
-    batch.send()
+    batch.update_metadata(brokers, ())
+    for some, long in in_steps(list(partitions)):
+        batch.update_metadata((), some)
+        if long:
+            yield PAUSE
+    yield from batch.send()
+
+
+def _parts(partitions: Sequence[TopicPartition]) -> Iterator[Sequence[TopicPartition]]:
+    """Split sorted partitions into parts of about PARTITIONS_PER_REQUEST, at least one. The partitions of a
+    topic stay together, because clients would see a part of a new topic as its whole.
+    """
+    end = 0
+    while end < len(partitions) or not end:
+        first, end = end, max(end + PARTITIONS_PER_REQUEST, 1)
+        while end < len(partitions) and partitions[end].topic == partitions[end - 1].topic:
+            end += 1
+        yield partitions[first:end]

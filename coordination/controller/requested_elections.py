@@ -6,7 +6,7 @@ has no live leader.
 
 from collections.abc import Iterable
 
-from kafka_compat.coordination.controller.context import ControllerContext, Procedure
+from kafka_compat.coordination.controller.context import ControllerContext, Procedure, each
 from kafka_compat.coordination.controller.leader_election import elect_preferred
 from kafka_compat.coordination.controller.outcomes import (
     ControllerError,
@@ -43,7 +43,8 @@ class Elections:
         context = self._context
         outcomes: dict[TopicPartition, Outcome] = {}
         electable = []
-        for partition in context.partitions() if partitions is None else dict.fromkeys(partitions):
+        known = yield from context.partitions()
+        for partition in known if partitions is None else dict.fromkeys(partitions):
             if not context.exists(partition):
                 error = ControllerError.UNKNOWN_TOPIC_OR_PARTITION
                 outcomes[partition] = Outcome(error, "The partition does not exist.")
@@ -68,15 +69,19 @@ class Elections:
         """Return leadership to each broker if other brokers lead too many of its preferred partitions."""
         context = self._context
         preferred: dict[int, list[TopicPartition]] = {}
-        for partition in context.partitions():
+
+        def sort(partition: TopicPartition) -> None:
             if not context.is_deleted(partition.topic):
                 preferred.setdefault(context.assignment(partition).replicas[0], []).append(partition)
+
+        yield from each((yield from context.partitions()), sort)
         for broker, partitions in sorted(preferred.items()):
             elsewhere = [
                 partition
                 for partition in partitions
                 if partition in context.states and context.states[partition].leader != broker
             ]
+            yield from context.pause()
             allowed = len(partitions) * context.settings.leader_imbalance_per_broker_percentage / 100
             if len(elsewhere) > allowed:
                 candidates = [partition for partition in elsewhere if self._preferred_may_lead(partition)]

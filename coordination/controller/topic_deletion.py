@@ -39,9 +39,10 @@ class Deletions:
         """Set the pending deletions, at the beginning of a term."""
         context = self._context
         context.deletions.update(self._deletable(topics))
-        for partition, broker in context.replicas_of(context.partitions()):
-            if not context.is_online(partition, broker) or partition in context.reassigning:
-                self.halt({partition.topic})
+        for topic in context.deletions:
+            for partition, broker in context.replicas_of(context.partitions_of(topic)):
+                if not context.is_online(partition, broker) or partition in context.reassigning:
+                    self.halt({topic})
 
     def request(self, topics: Iterable[str]) -> Procedure[None]:
         """Add topics to the pending deletions, and advance the deletions."""
@@ -136,10 +137,10 @@ class Deletions:
         context = self._context
         partitions = [partition for topic in topics for partition in context.partitions_of(topic)]
         unseen = [partition for partition in partitions if partition.topic not in context.deletions_begun]
-        self._partitions.move(unseen, PartitionPhase.OFFLINE)
-        self._partitions.move(unseen, PartitionPhase.NON_EXISTENT)
+        yield from self._partitions.move(unseen, PartitionPhase.OFFLINE)
+        yield from self._partitions.move(unseen, PartitionPhase.NON_EXISTENT)
         context.deletions_begun.update(topics)
-        send_metadata(context, context.brokers, partitions)
+        yield from send_metadata(context, context.brokers, partitions)
         dead, to_delete = [], []
         for replica in context.replicas_of(partitions):
             if not context.is_online(*replica):

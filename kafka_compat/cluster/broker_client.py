@@ -56,6 +56,12 @@ class _Request(NamedTuple):
     handover: Handover
 
 
+class Encoded(NamedTuple):
+    """A request whose body has been encoded."""
+
+    body: bytes
+
+
 class BrokerClient:
     """A client for one broker, with the rules in the module docstring. `ask` requires an open connection."""
 
@@ -85,8 +91,8 @@ class BrokerClient:
         self._logging_in: set[asyncio.Task[None]] = set()
 
     async def send(self, api_key: ApiKey, version: int, request: Any, timeout_ms: int | None = None) -> Any:
-        """Send a request and return the response. Byte fields of the response are views of a copy of the
-        frame.
+        """Send a request, which may be `Encoded`, and return the response. Byte fields of the response are
+        views of a copy of the frame.
 
         `timeout_ms` overrides the client's timeout. Raises ConnectionError if no connection can be opened, or
         if the connection is closed before the response arrives. Raises MalformedRequest if the response is
@@ -147,7 +153,7 @@ class BrokerClient:
     ) -> None:
         self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
         header = encode_request_header(RequestHeader(api_key, version, correlation_id, self._client_id))
-        body = codec.encode(request, version)
+        body = request.body if isinstance(request, Encoded) else codec.encode(request, version)
         link.write(
             b"".join((_SIZE.pack(len(header) + len(body)), header, body)),
             _Request(correlation_id, api_key, version, link.loop.time() + timeout_s, keeps, handover),

@@ -144,8 +144,6 @@ class ControllerNodes:
                         states[partition] = again
                 elif state is not None:
                     states[partition] = state
-            # Yield to the event loop here, because a store in this process responds without yielding.
-            await asyncio.sleep(0)
         return states
 
     async def state(self, partition: TopicPartition) -> PartitionState | None:

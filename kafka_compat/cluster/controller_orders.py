@@ -89,5 +89,5 @@ class ControllerOrders:
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         if not refused:
             apply_update(self._metadata, update)
-            self._first_metadata.update(bool(self._metadata.topics))
+            self._first_metadata.update(len(self._metadata.topics))
         return refused

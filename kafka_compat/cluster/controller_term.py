@@ -34,7 +34,7 @@ from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, TopicState
 from kafka_compat.coordination.nodes.malformed_nodes import MalformedNode, MalformedNodes
 from kafka_compat.coordination.store.metadata_store import ConnectionLost, MetadataStore, Watch
 from kafka_compat.coordination.store.metadata_store import Event as StoreEvent
-from kafka_compat.long_work import LongWork
+from kafka_compat.long_work import LongWork, Turn
 from kafka_compat.metadata import topic_log
 from kafka_compat.metadata.topic_nodes import new_topic_id
 
@@ -84,6 +84,8 @@ class ControllerTerm:
         self._malformed_topics: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._over = False
+        self._turn: Turn | None = None
+        """The turns on the event loop in which the current event is handled, once it takes long."""
 
     async def run(self) -> None:
         """Act as controller until Deposed or SessionExpired is raised, or the task is canceled."""
@@ -332,6 +334,7 @@ class ControllerTerm:
 
     async def _handle(self, event: events.Event) -> None:
         events = [event]
+        self._turn = None
         with self._times.at(event):
             while events:
                 for effect in self.machine.handle(events.pop(0)):
@@ -344,7 +347,10 @@ class ControllerTerm:
         match effect:
             case effects.WriteStates(write_id, ()):
                 # An effect without writes is a request to yield to the event loop.
-                await (await self._long_work.begin()).pause()
+                if self._turn is None:
+                    self._turn = await self._long_work.begin()
+                else:
+                    await self._turn.pause_if_due()
                 return events.StatesWritten(write_id, {}, {})
             case effects.WriteStates():
                 return await self._persist(partial(nodes.write_states, effect))
@@ -388,6 +394,7 @@ class ControllerTerm:
                 self._settings.listener,
                 self._settings.protocol.leader_and_isr,
                 self._post,
+                self._long_work,
             )
         self.channels.send(*effect.broker, request)
 

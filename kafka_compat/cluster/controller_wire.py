@@ -97,27 +97,22 @@ def _leader_and_isr_state(item: LeaderAndIsrPartition) -> LeaderAndIsrPartitionS
     )
 
 
-def metadata_topics(effect: SendUpdateMetadata) -> list[UpdateMetadataTopicState]:
-    """Build the topics of an UpdateMetadata request. They are the same for all brokers."""
-    return [
-        UpdateMetadataTopicState(
-            topic_name=topic,
-            topic_id=items[0].topic_id or ZERO_UUID,
-            partition_states=[_metadata_state(item) for item in items],
-        )
-        for topic, items in _by_topic(effect.partitions)
-    ]
-
-
 def update_metadata(
-    controller_id: int, effect: SendUpdateMetadata, broker_epoch: int, topics: list[UpdateMetadataTopicState]
+    controller_id: int, effect: SendUpdateMetadata, broker_epoch: int
 ) -> UpdateMetadataRequest:
-    """Build an UpdateMetadata request for one broker. `topics` is the return value of `metadata_topics`."""
+    """Build an UpdateMetadata request for one broker."""
     return UpdateMetadataRequest(
         controller_id=controller_id,
         controller_epoch=effect.controller_epoch,
         broker_epoch=broker_epoch,
-        topic_states=topics,
+        topic_states=[
+            UpdateMetadataTopicState(
+                topic_name=topic,
+                topic_id=items[0].topic_id or ZERO_UUID,
+                partition_states=[_metadata_state(item) for item in items],
+            )
+            for topic, items in _by_topic(effect.partitions)
+        ],
         live_brokers=[_live_broker(broker) for broker in effect.live_brokers],
     )
 

@@ -293,8 +293,8 @@ class Membership:
     async def register(self, broker: BrokerInfo) -> None:
         """Register this broker. Raises StartupError if this fails, for example because its ID is taken."""
         if self._peering is not None:
-            self._first_metadata.expects_topics = bool(await self.store.children(znodes.TOPICS))
-            if self._first_metadata.expects_topics:
+            self._first_metadata.expected_topics = len(await self.store.children(znodes.TOPICS))
+            if self._first_metadata.expected_topics:
                 await self._await_other_leaders()
             await self._peering.register(broker)
             return

@@ -1,30 +1,43 @@
 """Encoding and sending of the controller's requests to other brokers."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from kafka_compat.cluster import controller_wire as wire
 from kafka_compat.cluster.broker_channels import ControllerRequest
-from kafka_compat.cluster.broker_client import BrokerClient
+from kafka_compat.cluster.broker_client import BrokerClient, Encoded
 from kafka_compat.coordination.controller import effects
 from kafka_compat.coordination.controller.events import Event
+from kafka_compat.long_work import LongWork
+from kafka_compat.protocol import codec
 from kafka_compat.protocol.api_keys import ApiKey
-from kafka_compat.protocol.messages.update_metadata import UpdateMetadataTopicState
 
 Post = Callable[[Event], None]
 
+_EPOCH_BYTES: Final = 8
+_ENCODED_AT_ONCE: Final = 1_000
+"""Number of partitions up to which a request is encoded on the event loop: about 10 ms."""
+
 
 def leader_and_isr(
-    controller_id: int, effect: effects.SendLeaderAndIsr, listener: str, version: int, post: Post
+    controller_id: int,
+    effect: effects.SendLeaderAndIsr,
+    listener: str,
+    version: int,
+    post: Post,
+    long_work: LongWork,
 ) -> ControllerRequest:
-    """Build a LeaderAndIsr request of at least version 5. `post` is called with the response as an event."""
+    """Build a LeaderAndIsr request of at least version 5. `post` is called with the response as an event. A
+    request with many partitions is encoded in another thread.
+    """
 
     def make() -> Any:
         return wire.leader_and_isr(controller_id, effect, listener)
 
+    is_long = len(effect.partitions) > _ENCODED_AT_ONCE
     return ControllerRequest(
         "LeaderAndIsr",
-        _Sending(ApiKey.LEADER_AND_ISR, version, make).send,
+        _Sending(ApiKey.LEADER_AND_ISR, version, make, long_work if is_long else None).send,
         lambda response: post(wire.leader_and_isr_answered(effect, response)),
     )
 
@@ -47,35 +60,58 @@ def stop_replica(
 
 
 class UpdateMetadata:
-    """The UpdateMetadata requests for one effect. They share one list of topics."""
+    """The UpdateMetadata requests for one effect. They are encoded once, and differ only in the epoch
+    of the receiver.
+    """
 
     def __init__(self, controller_id: int, effect: effects.SendUpdateMetadata, version: int) -> None:
         self._controller_id = controller_id
         self._version = version
         self._effect = effect
-        self._topics: list[UpdateMetadataTopicState] | None = None
+        self._body: bytes | None = None
 
     def request(self, broker_epoch: int) -> ControllerRequest:
         """Build the request to the broker with this broker epoch."""
 
-        def make() -> Any:
-            if self._topics is None:
-                self._topics = wire.metadata_topics(self._effect)
-            return wire.update_metadata(self._controller_id, self._effect, broker_epoch, self._topics)
+        def make() -> Encoded:
+            if self._body is None:
+                self._body = self._encode(self._effect, 0)
+            first = self._epoch_position()
+            epoch = broker_epoch.to_bytes(_EPOCH_BYTES, signed=True)
+            return Encoded(self._body[:first] + epoch + self._body[first + _EPOCH_BYTES :])
 
         sending = _Sending(ApiKey.UPDATE_METADATA, self._version, make)
         return ControllerRequest("UpdateMetadata", sending.send)
 
+    def _encode(self, effect: effects.SendUpdateMetadata, broker_epoch: int) -> bytes:
+        return codec.encode(wire.update_metadata(self._controller_id, effect, broker_epoch), self._version)
+
+    def _epoch_position(self) -> int:
+        """Return the position of the broker epoch in the encoded request."""
+        empty = self._effect._replace(partitions=(), live_brokers=())
+        first, second = (self._encode(empty, epoch) for epoch in (0, -1))
+        return next(i for i, (one, other) in enumerate(zip(first, second, strict=True)) if one != other)
+
 
 class _Sending:
-    def __init__(self, api_key: ApiKey, version: int, make: Callable[[], Any]) -> None:
+    def __init__(
+        self, api_key: ApiKey, version: int, make: Callable[[], Any], long_work: LongWork | None = None
+    ) -> None:
+        """`make` builds the message: in another thread if `long_work` is given."""
         self._api_key = api_key
         self._version = version
         self._make = make
+        self._long_work = long_work
         self._message: Any = None
 
     async def send(self, client: BrokerClient | None) -> Any:
         assert client is not None
         if self._message is None:
-            self._message = self._make()
+            if self._long_work is None:
+                self._message = self._make()
+            else:
+                self._message = await self._long_work.in_thread(self._encoded)
         return await client.send(self._api_key, self._version, self._message)
+
+    def _encoded(self) -> Encoded:
+        return Encoded(codec.encode(self._make(), self._version))

@@ -4,7 +4,8 @@ Rules
 1. A snapshot is taken when metadata.log.max.record.bytes.between.snapshots of records have been applied
    since the last one, or when the last one is older than metadata.log.max.snapshot.interval.ms and records
    followed.
-2. A snapshot is written in the background, part by part. It is durable before the machine learns of it. If
+2. A snapshot is written in the background, part by part, in at most a quarter of the time: many changes at
+   once, as after the failure of a broker, are more urgent. It is durable before the machine learns of it. If
    the disk is full, the next snapshot is tried after as many records as always.
 3. The log begins at the latest snapshot once it exceeds metadata.max.retention.bytes, or once its oldest
    records are older than metadata.max.retention.ms. Older snapshots are then deleted.
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _CHECK_S_MAX: Final = 60.0
+_PAUSE_S: Final = 3 * TURN_S
 
 
 class SnapshotSettings(NamedTuple):
@@ -113,7 +115,7 @@ class Snapshots:
                     for record in framed:
                         writing.add(record)
                         if self._loop.time() > turn_ends_s:
-                            await asyncio.sleep(0)
+                            await asyncio.sleep(_PAUSE_S)
                             turn_ends_s = self._loop.time() + TURN_S
                     await in_worker(self._worker, writing.complete)
             finally:

@@ -82,7 +82,7 @@ class Known:
         """Send UpdateMetadata without live brokers to the leader. Return the error code."""
         address = self._address(broker_epoch)
         effect = effects.SendUpdateMetadata((address,), self._epoch(controller_epoch), (), ())
-        request = wire.update_metadata(9, effect, address.epoch, wire.metadata_topics(effect))
+        request = wire.update_metadata(9, effect, address.epoch)
         answer = await self.cluster.send(self.state.leader, ApiKey.UPDATE_METADATA, 8, request)
         return ErrorCode(answer.error_code)
 

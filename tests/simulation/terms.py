@@ -124,7 +124,7 @@ class Term:
                 self._send(effect.broker, lambda broker: broker.lead_and_follow(request))
             case effects.SendUpdateMetadata():
                 for address in effect.brokers:
-                    update = wire.update_metadata(0, effect, address.epoch, wire.metadata_topics(effect))
+                    update = wire.update_metadata(0, effect, address.epoch)
                     self._send(address, partial(_update, update))
             case effects.SendStopReplica():
                 stop = wire.stop_replica(0, effect)
