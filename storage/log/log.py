@@ -34,7 +34,8 @@ from kafka_compat.storage.log.flushing import Flushing
 from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.log_files import LogFiles
 from kafka_compat.storage.log.log_segments import LogSegments
-from kafka_compat.storage.log.producer_state import ProducerState
+from kafka_compat.storage.log.older_batches import repeated_batch
+from kafka_compat.storage.log.producer_state import Duplicate, EarlierSequence, ProducerState
 from kafka_compat.storage.log.retention import deletable
 from kafka_compat.storage.log.timestamp_lookup import Lookup, first_at_or_after, first_with_max
 from kafka_compat.storage.log.transaction_indexes import aborted_transactions, intact
@@ -291,7 +292,10 @@ class Log:
         for header in headers:
             if header.producer_id >= 0:
                 marker = read_marker(data) if header.is_control else None
-                duplicate = producers.check(header, now_ms, marker, sequenced=not internal)
+                try:
+                    duplicate = producers.check(header, now_ms, marker, sequenced=not internal)
+                except EarlierSequence as earlier:
+                    duplicate = self._repeated(header, earlier)
                 if duplicate is not None:
                     return AppendInfo(
                         duplicate.base_offset,
@@ -312,6 +316,14 @@ class Log:
             self.leader_epochs.assign(leader_epoch, first_offset)
         self._store(data, headers, first_offset, next_offset, max_timestamp, now_ms)
         return AppendInfo(first_offset, next_offset - 1, log_append_time, self.log_start_offset, False)
+
+    def _repeated(self, header: BatchHeader, earlier: EarlierSequence) -> Duplicate:
+        """Return the stored batch that a batch with earlier sequences repeats. Raises EarlierSequence."""
+        with self.disk.reading(self.name):
+            found = repeated_batch(self.segments.all, header, earlier)
+        if found is None:
+            raise earlier
+        return found
 
     def append_as_follower(self, data: memoryview) -> AppendInfo:
         """Append batches from the leader, with the leader's offsets and epochs.

@@ -2,7 +2,8 @@
 
 A batch is written only if it passes `check`, which applies these rules:
 - a batch whose epoch is below the producer's epoch is fenced (InvalidProducerEpoch);
-- a batch with the epoch and sequences of any of the producer's last five batches is a retry (Duplicate);
+- a batch with the epoch and sequences of any of the producer's last five batches is a retry (Duplicate), and
+  one with earlier sequences may be (EarlierSequence);
 - an unknown producer may begin with any sequence, because retention may have removed its earlier batches;
 - a higher epoch begins at sequence 0, and the same epoch continues where its last batch ended, with 0 after
   2^31 - 1 (otherwise OutOfOrderSequence);
@@ -46,12 +47,23 @@ BATCHES_RETAINED: Final = 5
 EXPIRATION_MS: Final = 86_400_000
 _EXPIRATION_CHECK_MS: Final = 600_000
 _COMPLETED_MAX: Final = 1000
+_EARLIER_MAX: Final = 1 << 30
+"""Sequences that are lower by less than this are earlier, since sequences begin again at 0."""
 NO_OFFSET: Final = -1
 
 _SNAPSHOT_VERSION: Final = 1
 _SNAPSHOT_HEAD: Final = struct.Struct(">hIi")
 _SNAPSHOT_CRC_START: Final = 6
 _SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
+
+
+class EarlierSequence(OutOfOrderSequence):
+    """A batch whose sequences are before those of the remembered batches. The log may contain it."""
+
+    def __init__(self, text: str, remembered_offset: int) -> None:
+        """`remembered_offset` is the first offset of the remembered batches."""
+        super().__init__(text)
+        self.remembered_offset = remembered_offset
 
 
 class Duplicate(NamedTuple):
@@ -171,9 +183,10 @@ class ProducerState:
                 for batch in entry.batches:
                     if batch.last_sequence == last_sequence and batch.first_sequence == sequence:
                         return Duplicate(batch.first_offset, batch.last_offset, batch.timestamp)
-                raise OutOfOrderSequence(
-                    f"producer {header.producer_id} sent sequence {sequence} after {last.last_sequence}"
-                )
+                text = f"producer {header.producer_id} sent sequence {sequence} after {last.last_sequence}"
+                if (last.last_sequence - last_sequence) & MAX_SEQUENCE < _EARLIER_MAX:
+                    raise EarlierSequence(text, entry.batches[0].first_offset)
+                raise OutOfOrderSequence(text)
         elif producer_epoch < entry.producer_epoch:
             raise InvalidProducerEpoch(
                 f"epoch {producer_epoch} of producer {header.producer_id} is fenced by {entry.producer_epoch}"

@@ -204,7 +204,7 @@ def _kafka_python(
     from kafka import KafkaProducer
     from kafka.net.compat import KafkaNetClient
 
-    _limit_handshakes()
+    _mend_handshakes()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     client = KafkaProducer(
         bootstrap_servers=bootstrap_servers.split(","),
@@ -238,10 +238,12 @@ def _kafka_python(
     return send, finish
 
 
-def _limit_handshakes() -> None:
-    """Add a timeout to TLS handshakes, because kafka-python 3.0.12 has none: a paused broker would block all
-    of its sends, to any broker, until it resumes.
+def _mend_handshakes() -> None:
+    """Mend TLS handshakes of kafka-python 3.0.12. They have no timeout: a paused broker would block all
+    sends, to any broker, until it resumes. And if a broker dies during a handshake for a metadata request,
+    the OSError ends the task that refreshes the metadata, and the client never learns of new leaders.
     """
+    from kafka.errors import KafkaConnectionError
     from kafka.net.transport import KafkaSSLTransport
 
     endless = KafkaSSLTransport.handshake
@@ -253,6 +255,8 @@ def _limit_handshakes() -> None:
         timer = transport._net.call_later(_SETUP_TIMEOUT_MS / 1000, give_up)
         try:
             await endless(transport)
+        except OSError as error:
+            raise KafkaConnectionError(str(error)) from error
         finally:
             transport._net.cancel(timer)
 
