@@ -8,7 +8,8 @@ payloads of older versions. They raise MalformedNode, with the node's path, if a
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from kafka_compat.coordination.nodes.cluster_state import BrokerInfo, Endpoint, PartitionState, TopicState
@@ -74,6 +75,8 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """Security protocols of listeners, in the order of Kafka's numbers."""
 
 _PORT_MAX = 65535
+_STATES_KEPT: Final = 1_000
+"""Number of partition states that are kept with their encoding: many partitions have the same state."""
 _MISSING_PARTITIONS_MAX = 10_000
 """Maximum number of missing partitions in a topic. Brokers keep an entry for each missing partition."""
 _PRODUCER_ID_BLOCK_END_MAX = INT64_MAX - 1000
@@ -246,6 +249,11 @@ def decode_topic(name: str, data: bytes | None) -> TopicState:
 
 def encode_partition_state(state: PartitionState) -> bytes:
     """Encode /brokers/topics/T/partitions/P/state, version 1."""
+    return _encoded_state(PartitionState(*state[:-1], 0))
+
+
+@lru_cache(_STATES_KEPT)
+def _encoded_state(state: PartitionState) -> bytes:
     return encode_json(
         {
             "controller_epoch": state.controller_epoch,
@@ -262,14 +270,24 @@ def decode_partition_state(
     topic: str, partition: int, data: bytes | None, node_version: int
 ) -> PartitionState:
     """Decode /brokers/topics/T/partitions/P/state. The node's version is the partition epoch."""
-    values = NodeObject.parse(partition_state_path(topic, partition), data)
+    try:
+        state = _decoded_state(data)
+    except MalformedNode as error:
+        raise MalformedNode(partition_state_path(topic, partition), error.problem) from None
+    return PartitionState(*state[:-1], node_version)
+
+
+@lru_cache(_STATES_KEPT)
+def _decoded_state(data: bytes | None) -> PartitionState:
+    """Decode a state without its partition epoch, and without a path in errors."""
+    values = NodeObject.parse("", data)
     return PartitionState(
         values.integer("leader", low=-2),
         values.integer("leader_epoch"),
         values.brokers("isr"),
         values.integer("controller_epoch", low=-1),
         values.integer("leader_recovery_state", 0, high=1) == 1,
-        node_version,
+        0,
     )
 
 

@@ -295,7 +295,7 @@ class Log:
                 try:
                     duplicate = producers.check(header, now_ms, marker, sequenced=not internal)
                 except EarlierSequence as earlier:
-                    duplicate = self._repeated(header, earlier)
+                    duplicate = self._repeated(header, earlier, leader_epoch)
                 if duplicate is not None:
                     return AppendInfo(
                         duplicate.base_offset,
@@ -317,10 +317,10 @@ class Log:
         self._store(data, headers, first_offset, next_offset, max_timestamp, now_ms)
         return AppendInfo(first_offset, next_offset - 1, log_append_time, self.log_start_offset, False)
 
-    def _repeated(self, header: BatchHeader, earlier: EarlierSequence) -> Duplicate:
+    def _repeated(self, header: BatchHeader, earlier: EarlierSequence, leader_epoch: int) -> Duplicate:
         """Return the stored batch that a batch with earlier sequences repeats. Raises EarlierSequence."""
         with self.disk.reading(self.name):
-            found = repeated_batch(self.segments.all, header, earlier)
+            found = repeated_batch(self.segments.all, header, earlier, leader_epoch)
         if found is None:
             raise earlier
         return found

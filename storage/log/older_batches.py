@@ -21,10 +21,11 @@ SEARCHED_BYTES: Final = 1024 * 1024
 
 
 def repeated_batch(
-    segments: Sequence[Segment], header: BatchHeader, earlier: EarlierSequence
+    segments: Sequence[Segment], header: BatchHeader, earlier: EarlierSequence, leader_epoch: int
 ) -> Duplicate | None:
     """Return the stored batch that equals a rejected one, or None if the last SEARCHED_BYTES before the
-    batches in the producer's state do not contain it. Raises OSError.
+    batches in the producer's state do not contain it, or if it was stored in this `leader_epoch`: then, the
+    error is the same as Kafka's. Raises OSError.
     """
     searched_bytes = SEARCHED_BYTES
     for segment in reversed(segments):
@@ -37,6 +38,7 @@ def repeated_batch(
                 and stored.producer_epoch == header.producer_epoch
                 and stored.base_sequence == header.base_sequence
                 and stored.last_offset_delta == header.last_offset_delta
+                and stored.partition_leader_epoch < leader_epoch
                 and not stored.is_control
             ):
                 return Duplicate(stored.base_offset, stored.next_offset - 1, stored.max_timestamp)

@@ -17,23 +17,23 @@ PRODUCER = 7
 BATCH_BYTES = len(batch(2))
 
 
-def send(log: Log, sequence: int, count: int = 2, epoch: int = 0) -> AppendInfo:
+def send(log: Log, sequence: int, count: int = 2, epoch: int = 0, leader_epoch: int = 1) -> AppendInfo:
     data = build_batch(
         [Record(timestamp=START_MS, value=b"v" * 10)] * count,
         producer_id=PRODUCER,
         producer_epoch=epoch,
         base_sequence=sequence,
     )
-    return append(log, memoryview(bytearray(data)))
+    return append(log, memoryview(bytearray(data)), leader_epoch=leader_epoch)
 
 
 def filled(directory: Path, batches: int, segment_bytes: int = 1 << 20) -> Log:
-    """Return a log with batches of two records. Those of a producer alternate with others."""
+    """Return a log of an earlier leader, with batches of two records. Every other batch is a producer's."""
     config = LogConfig(segment_bytes=segment_bytes, index_interval_bytes=0)
     log = Harness(directory, config=config).log()
     for number in range(batches):
-        send(log, 2 * number)
-        append(log, batch(2))
+        send(log, 2 * number, leader_epoch=0)
+        append(log, batch(2), leader_epoch=0)
     return log
 
 
@@ -55,6 +55,12 @@ def test_other_sequences_are_rejected(tmp_path: Path, sequence: int, count: int,
     log = filled(tmp_path, 20)
     with pytest.raises(OutOfOrderSequence):
         send(log, sequence, count, epoch)
+
+
+def test_a_batch_of_the_same_leader_epoch_is_rejected_as_in_kafka(tmp_path: Path) -> None:
+    log = filled(tmp_path, 20)
+    with pytest.raises(OutOfOrderSequence):
+        send(log, 2, leader_epoch=0)
 
 
 def test_the_search_ends_after_a_limited_part_of_the_log(
