@@ -143,14 +143,18 @@ async def asked_for_all(items: Sequence[S], ask: Callable[[S], Awaitable[T]], mo
     waiting = enumerate(items)
     now_s = asyncio.get_running_loop().time
     turn_ends_s = now_s() + TURN_S
+    yielding = asyncio.Lock()
 
     async def work() -> None:
         nonlocal turn_ends_s
         for number, item in waiting:
             found[number] = await ask(item)
             if now_s() > turn_ends_s:
-                await asyncio.sleep(0)
-                turn_ends_s = now_s() + TURN_S
+                # One worker yields for all: otherwise, each would have a turn in every pass of the loop.
+                async with yielding:
+                    if now_s() > turn_ends_s:
+                        await asyncio.sleep(0)
+                        turn_ends_s = now_s() + TURN_S
 
     workers = [asyncio.ensure_future(work()) for _ in range(min(len(items), most))]
     try:

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from kafka_compat.tasks import RESTART_S_MAX, RESTART_S_MIN, CannotGoOn, Tasks
+from kafka_compat.tasks import RESTART_S_MAX, RESTART_S_MIN, CannotGoOn, Tasks, asked_for_all
 
 
 class Pauses:
@@ -88,3 +88,26 @@ async def test_finishing_waits_for_all_tasks() -> None:
     tasks.spawn("closing", work)
     await tasks.finish()
     assert done == [True]
+
+
+async def test_calls_that_return_at_once_yield_to_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    now_s = 0.0
+    monkeypatch.setattr(loop, "time", lambda: now_s)
+    busy_s: list[float] = []
+
+    async def ask(item: int) -> int:
+        nonlocal now_s
+        now_s += 0.00002
+        return -item
+
+    async def watch() -> None:
+        while True:
+            began_s = now_s
+            await asyncio.sleep(0)
+            busy_s.append(now_s - began_s)
+
+    watching = asyncio.ensure_future(watch())
+    assert await asked_for_all(range(10_000), ask, 100) == [-item for item in range(10_000)]
+    watching.cancel()
+    assert max(busy_s) <= 0.01, "one turn in each pass of the loop, not one for each of 100 workers"

@@ -16,6 +16,7 @@ from kafka_compat.coordination.controller.context import (
     Procedure,
     Replica,
     ReplicaPhase,
+    each,
     selected,
 )
 from kafka_compat.coordination.controller.effects import ControlledShutdownReply
@@ -80,17 +81,18 @@ class Brokers:
         context.shutting_down.add(broker)
         led: list[TopicPartition] = []
         followed: list[TopicPartition] = []
-        for partition, _ in (yield from context.replicas_on([broker])):
+
+        def sort_out(replica: Replica) -> None:
+            partition = replica[0]
             state = context.states.get(partition)
             alone = len(context.assignment(partition).replicas) == 1
             if state is not None and not alone and not context.is_deleted(partition.topic):
                 (led if state.leader == broker else followed).append(partition)
-        yield from context.pause()
+
+        yield from each((yield from context.replicas_on([broker])), sort_out)
         yield from self._partitions.elect(led, Strategy.SHUTDOWN)
-        yield from context.pause()
         batch = RequestBatch(context)
-        for partition in followed:
-            batch.stop_replica(broker, partition, delete=False)
+        yield from each(followed, lambda partition: batch.stop_replica(broker, partition, delete=False))
         yield from batch.send()
         yield from self._replicas.move([(partition, broker) for partition in followed], ReplicaPhase.OFFLINE)
         remaining = tuple(
@@ -167,10 +169,9 @@ class Brokers:
         leaderless = yield from selected((yield from context.partitions()), is_led_offline)
         yield from self._partitions.move(leaderless, PartitionPhase.OFFLINE)
         led = yield from self._partitions.bring_online()
-        yield from context.pause()
-        kept = [replica for replica in replicas if not context.is_deleted(replica[0].topic)]
+        kept = yield from selected(replicas, lambda replica: not context.is_deleted(replica[0].topic))
         yield from self._replicas.move(kept, ReplicaPhase.OFFLINE)
-        yield from self._deletions.fail([replica for replica in replicas if self._is_going(replica)])
+        yield from self._deletions.fail((yield from selected(replicas, self._is_going)))
         if not kept and not led:
             yield from send_metadata(context, context.brokers, [])
 

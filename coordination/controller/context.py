@@ -314,6 +314,7 @@ def change_states(
     while remaining:
         writes: list[StateWrite] = []
 
+        # `writes` is a parameter, because the loop assigns a new list to the variable.
         def add_write(partition: TopicPartition, writes: list[StateWrite] = writes) -> None:
             state = context.states.get(partition)
             if state is None:

@@ -61,7 +61,7 @@ class Partitions:
         """Set the initial states of the partitions: online, offline, or new if there is no state node."""
         context = self._context
 
-        def load_each(partition: TopicPartition) -> None:
+        def load_one(partition: TopicPartition) -> None:
             state = context.states.get(partition)
             if state is None:
                 phase = PartitionPhase.NEW
@@ -71,12 +71,13 @@ class Partitions:
                 phase = PartitionPhase.OFFLINE
             context.partition_phases[partition] = phase
 
-        yield from each(partitions, load_each)
+        yield from each(partitions, load_one)
 
     def move(self, partitions: Sequence[TopicPartition], target: PartitionPhase) -> Procedure[None]:
         """Move partitions to the state `target` if the transition is valid. For ONLINE, use `elect`."""
-        for partition in (yield from self._movable(partitions, target)):
-            self._context.partition_phases[partition] = target
+        phases = self._context.partition_phases
+        movable = yield from self._movable(partitions, target)
+        yield from each(movable, lambda partition: phases.__setitem__(partition, target))
 
     def bring_online(self) -> Procedure[set[TopicPartition]]:
         """Elect leaders for all partitions without a leader. Return the partitions that got a leader."""
@@ -93,13 +94,11 @@ class Partitions:
         movable = yield from self._movable(partitions, PartitionPhase.ONLINE)
         batch = RequestBatch(context)
         phases = context.partition_phases
-        new = [partition for partition in movable if phases[partition] is PartitionPhase.NEW]
+        new = yield from selected(movable, lambda partition: phases[partition] is PartitionPhase.NEW)
         led = yield from self._initialize(new, batch)
-        others = [
-            partition
-            for partition in movable
-            if partition not in led and phases[partition] is not PartitionPhase.NEW
-        ]
+        others = yield from selected(
+            movable, lambda partition: partition not in led and phases[partition] is not PartitionPhase.NEW
+        )
         led |= yield from self._elect(others, strategy, batch)
         yield from batch.send()
         return led

@@ -56,7 +56,7 @@ class Replicas:
         online: list[Replica] = []
         offline: list[Replica] = []
 
-        def load_each(partition: TopicPartition) -> None:
+        def load_one(partition: TopicPartition) -> None:
             for broker in context.assignment(partition).replicas:
                 replica = (partition, broker)
                 if context.is_online(partition, broker):
@@ -66,7 +66,7 @@ class Replicas:
                     context.replica_phases[replica] = ReplicaPhase.DELETION_INELIGIBLE
                     offline.append(replica)
 
-        yield from each(partitions, load_each)
+        yield from each(partitions, load_one)
         return online, offline
 
     def move(self, replicas: Sequence[Replica], target: ReplicaPhase) -> Procedure[None]:
@@ -74,11 +74,11 @@ class Replicas:
         batch = RequestBatch(self._context)
         by_broker: dict[int, list[TopicPartition]] = {}
 
-        def sort(replica: Replica) -> None:
+        def group(replica: Replica) -> None:
             if self._may_move(*replica, target):
                 by_broker.setdefault(replica[1], []).append(replica[0])
 
-        yield from each(replicas, sort)
+        yield from each(replicas, group)
         for broker, partitions in sorted(by_broker.items()):
             for some, long in in_steps(partitions):
                 yield from self._move(broker, some, target, batch)

@@ -1,4 +1,4 @@
-"""Requests from the controller to brokers, merged so that each broker gets one request of each type.
+"""Requests from the controller to brokers, merged so that each broker gets few requests.
 
 Rules:
 - UpdateMetadata for many partitions is split, so that neither side works on one request for long.
@@ -24,7 +24,7 @@ from kafka_compat.coordination.controller.context import (
 from kafka_compat.coordination.controller.outcomes import LEADER_DURING_DELETE, TopicPartition
 from kafka_compat.coordination.nodes.cluster_state import PartitionState
 
-PARTITIONS_PER_REQUEST: Final = 2_000
+PARTITIONS_PER_REQUEST: Final = 1_000
 """Number of partitions after which UpdateMetadata is split."""
 
 
@@ -88,17 +88,21 @@ class RequestBatch:
         for broker, leaders in sorted(self._leader_and_isr.items()):
             if broker not in context.brokers:
                 continue
-            leader_ids = {each.state.leader for each in leaders.values()}
+            states: list[effects.LeaderAndIsrPartition] = []
+            leader_ids: set[int] = set()
+            for some, long in in_steps(sorted(leaders)):
+                states += [leaders[partition] for partition in some]
+                leader_ids.update([leaders[partition].state.leader for partition in some])
+                if long:
+                    yield PAUSE
             context.effects.append(
                 effects.SendLeaderAndIsr(
                     self._address(broker),
                     context.controller_epoch,
-                    tuple(leaders[partition] for partition in sorted(leaders)),
+                    tuple(states),
                     tuple(context.brokers[leader] for leader in sorted(leader_ids & context.brokers.keys())),
                 )
             )
-            if len(leaders) >= AT_ONCE:
-                yield PAUSE
         recipients = sorted(self._metadata_brokers & context.brokers.keys())
         if recipients:
             addresses = tuple(self._address(broker) for broker in recipients)
@@ -143,7 +147,7 @@ def _parts(partitions: Sequence[TopicPartition]) -> Iterator[Sequence[TopicParti
     """
     end = 0
     while end < len(partitions) or not end:
-        first, end = end, max(end + PARTITIONS_PER_REQUEST, 1)
+        first, end = end, end + PARTITIONS_PER_REQUEST
         while end < len(partitions) and partitions[end].topic == partitions[end - 1].topic:
             end += 1
         yield partitions[first:end]

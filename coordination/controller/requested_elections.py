@@ -42,9 +42,9 @@ class Elections:
         """Elect leaders for these partitions (None: all that need an election). Return the outcomes."""
         context = self._context
         outcomes: dict[TopicPartition, Outcome] = {}
-        electable = []
-        known = yield from context.partitions()
-        for partition in known if partitions is None else dict.fromkeys(partitions):
+        electable: list[TopicPartition] = []
+
+        def sort_out(partition: TopicPartition) -> None:
             if not context.exists(partition):
                 error = ControllerError.UNKNOWN_TOPIC_OR_PARTITION
                 outcomes[partition] = Outcome(error, "The partition does not exist.")
@@ -56,13 +56,21 @@ class Elections:
             elif partitions is not None:
                 error = ControllerError.ELECTION_NOT_NEEDED
                 outcomes[partition] = Outcome(error, "Leader election not needed for topic partition.")
+
+        if partitions is None:
+            yield from each((yield from context.partitions()), sort_out)
+        else:
+            yield from each(list(dict.fromkeys(partitions)), sort_out)
         strategy = Strategy.PREFERRED if election is ElectionType.PREFERRED else Strategy.UNCLEAN
         elected = yield from self._partitions.elect(electable, strategy)
-        for partition in electable:
+
+        def report(partition: TopicPartition) -> None:
             if partition in elected:
                 outcomes[partition] = Outcome(ControllerError.NONE)
             else:
                 outcomes[partition] = _election_failed(election, partition)
+
+        yield from each(electable, report)
         return outcomes
 
     def rebalance(self) -> Procedure[None]:
@@ -70,11 +78,11 @@ class Elections:
         context = self._context
         preferred: dict[int, list[TopicPartition]] = {}
 
-        def sort(partition: TopicPartition) -> None:
+        def group(partition: TopicPartition) -> None:
             if not context.is_deleted(partition.topic):
                 preferred.setdefault(context.assignment(partition).replicas[0], []).append(partition)
 
-        yield from each((yield from context.partitions()), sort)
+        yield from each((yield from context.partitions()), group)
         for broker, partitions in sorted(preferred.items()):
             elsewhere = [
                 partition

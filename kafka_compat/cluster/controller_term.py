@@ -405,7 +405,7 @@ class ControllerTerm:
                 request = ControllerRequest("UpdateMetadata", partial(self._update_local, effect, epoch))
             else:
                 remote = remote or remote_requests().UpdateMetadata(
-                    self._broker_id, effect, self._settings.protocol.update_metadata
+                    self._broker_id, effect, self._settings.protocol.update_metadata, self._long_work
                 )
                 request = remote.request(epoch)
             self.channels.send(broker_id, epoch, request)

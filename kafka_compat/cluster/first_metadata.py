@@ -5,8 +5,10 @@ from typing import Final
 
 FIRST_TOPICS_S: Final = 2.0
 """Maximum time in seconds that startup waits for topics after it has received the brokers."""
-MORE_TOPICS_S: Final = 0.3
-"""Maximum time in seconds that startup waits for more topics after it has received some."""
+MORE_TOPICS_S: Final = 0.5
+"""Maximum time in seconds between two requests with topics."""
+ALL_TOPICS_S: Final = 5.0
+"""Maximum time in seconds between the first and the last request with topics."""
 
 
 class FirstMetadata:
@@ -21,16 +23,24 @@ class FirstMetadata:
         self.expected_topics = 0
         """Number of topics to wait for."""
         self._timer: asyncio.TimerHandle | None = None
+        self._latest_s: float | None = None
+        """Time of the loop at which the wait for more topics ends."""
 
     def update(self, topics: int) -> None:
-        """Set `received` if there are as many topics as expected, and otherwise after a time without an
-        update: some may never arrive, for example if they are malformed.
+        """Set `received` if there are as many topics as expected, and otherwise after a limited time: some
+        may never arrive, for example if they are malformed.
         """
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if topics >= self.expected_topics:
             self.received.set()
-        elif not self.received.is_set():
-            wait_s = MORE_TOPICS_S if topics else FIRST_TOPICS_S
-            self._timer = asyncio.get_running_loop().call_later(wait_s, self.received.set)
+        if self.received.is_set():
+            return
+        loop = asyncio.get_running_loop()
+        now_s = loop.time()
+        until_s = now_s + FIRST_TOPICS_S
+        if topics:
+            self._latest_s = self._latest_s or now_s + ALL_TOPICS_S
+            until_s = min(now_s + MORE_TOPICS_S, self._latest_s)
+        self._timer = loop.call_at(until_s, self.received.set)

@@ -1,7 +1,7 @@
 """Encoding and sending of the controller's requests to other brokers."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from kafka_compat.cluster import controller_wire as wire
 from kafka_compat.cluster.broker_channels import ControllerRequest
@@ -34,10 +34,9 @@ def leader_and_isr(
     def make() -> Any:
         return wire.leader_and_isr(controller_id, effect, listener)
 
-    is_long = len(effect.partitions) > _ENCODED_AT_ONCE
     return ControllerRequest(
         "LeaderAndIsr",
-        _Sending(ApiKey.LEADER_AND_ISR, version, make, long_work if is_long else None).send,
+        _Sending(ApiKey.LEADER_AND_ISR, version, make, _thread_for(effect, long_work)).send,
         lambda response: post(wire.leader_and_isr_answered(effect, response)),
     )
 
@@ -64,27 +63,32 @@ class UpdateMetadata:
     of the receiver.
     """
 
-    def __init__(self, controller_id: int, effect: effects.SendUpdateMetadata, version: int) -> None:
+    def __init__(
+        self, controller_id: int, effect: effects.SendUpdateMetadata, version: int, long_work: LongWork
+    ) -> None:
+        self._long_work = long_work
         self._controller_id = controller_id
         self._version = version
         self._effect = effect
-        self._body: bytes | None = None
+        self._parts: tuple[bytes, bytes] | None = None
+        """The encoded request before and after the broker epoch."""
 
     def request(self, broker_epoch: int) -> ControllerRequest:
         """Build the request to the broker with this broker epoch."""
 
         def make() -> Encoded:
-            if self._body is None:
-                self._body = self._encode(self._effect, 0)
-            first = self._epoch_position()
-            epoch = broker_epoch.to_bytes(_EPOCH_BYTES, signed=True)
-            return Encoded(self._body[:first] + epoch + self._body[first + _EPOCH_BYTES :])
+            if self._parts is None:
+                body, first = self._encode(self._effect, 0), self._epoch_position()
+                self._parts = body[:first], body[first + _EPOCH_BYTES :]
+            return Encoded(broker_epoch.to_bytes(_EPOCH_BYTES, signed=True).join(self._parts))
 
-        sending = _Sending(ApiKey.UPDATE_METADATA, self._version, make)
+        sending = _Sending(
+            ApiKey.UPDATE_METADATA, self._version, make, _thread_for(self._effect, self._long_work)
+        )
         return ControllerRequest("UpdateMetadata", sending.send)
 
     def _encode(self, effect: effects.SendUpdateMetadata, broker_epoch: int) -> bytes:
-        return codec.encode(wire.update_metadata(self._controller_id, effect, broker_epoch), self._version)
+        return _encoded(wire.update_metadata(self._controller_id, effect, broker_epoch), self._version)
 
     def _epoch_position(self) -> int:
         """Return the position of the broker epoch in the encoded request."""
@@ -110,8 +114,21 @@ class _Sending:
             if self._long_work is None:
                 self._message = self._make()
             else:
-                self._message = await self._long_work.in_thread(self._encoded)
+                self._message = await self._long_work.in_thread(self._make_encoded)
         return await client.send(self._api_key, self._version, self._message)
 
-    def _encoded(self) -> Encoded:
-        return Encoded(codec.encode(self._make(), self._version))
+    def _make_encoded(self) -> Encoded:
+        made = self._make()
+        return made if isinstance(made, Encoded) else Encoded(_encoded(made, self._version))
+
+
+def _thread_for(
+    effect: effects.SendLeaderAndIsr | effects.SendUpdateMetadata, long_work: LongWork
+) -> LongWork | None:
+    """Return `long_work` if the effect's request takes long to encode."""
+    return long_work if len(effect.partitions) > _ENCODED_AT_ONCE else None
+
+
+def _encoded(message: object, version: int) -> bytes:
+    """Encode a message without keeping the interpreter's lock for long."""
+    return b"".join(cast("list[bytes]", codec.encode_long(message, version)))

@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 _CHECK_S_MAX: Final = 60.0
 _PAUSE_S: Final = 3 * TURN_S
+"""The pause after each turn: with it, a snapshot takes a quarter of the time (rule 2)."""
 
 
 class SnapshotSettings(NamedTuple):

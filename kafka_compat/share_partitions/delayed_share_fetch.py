@@ -118,6 +118,7 @@ class DelayedShareFetch:
                 led.add_waiter(self)
 
     def _has_unreadable_state(self) -> bool:
+        # SharePartitionManager.get_or_load uses this code only if a state cannot be read.
         return any(each.code == ErrorCode.UNKNOWN_SERVER_ERROR for each in self._errors.values())
 
     @property

@@ -318,9 +318,12 @@ class Log:
         return AppendInfo(first_offset, next_offset - 1, log_append_time, self.log_start_offset, False)
 
     def _repeated(self, header: BatchHeader, earlier: EarlierSequence, leader_epoch: int) -> Duplicate:
-        """Return the stored batch that a batch with earlier sequences repeats. Raises EarlierSequence."""
-        with self.disk.reading(self.name):
-            found = repeated_batch(self.segments.all, header, earlier, leader_epoch)
+        """Return the stored batch of an earlier leader epoch that a batch repeats. Raises EarlierSequence."""
+        _, epoch_start = self.leader_epochs.end_offset_for(leader_epoch - 1, self.log_end_offset)
+        try:
+            found = repeated_batch(self.segments.all, header, min(epoch_start, earlier.remembered_offset))
+        except (OSError, CorruptRecord) as error:
+            raise self.unreadable(error) from error
         if found is None:
             raise earlier
         return found

@@ -8,41 +8,46 @@ OUT_OF_ORDER_SEQUENCE_NUMBER would make the Java client repeat them until its de
 report records as failed that are stored (docs/design/decisions/0037-older-retries.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kafka_compat.storage.log.producer_state import Duplicate, EarlierSequence
+from kafka_compat.storage.log.producer_state import Duplicate
 from kafka_compat.storage.records.batch import BatchHeader
 from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment import Segment
 
 SEARCHED_BYTES: Final = 1024 * 1024
 """Size of the part of the log that is searched. Reading its headers takes at most about 10 ms."""
+STEP_BYTES: Final = 64 * 1024
+"""Size of the parts in which the log is searched backwards, because a retry is usually near the end."""
 
 
-def repeated_batch(
-    segments: Sequence[Segment], header: BatchHeader, earlier: EarlierSequence, leader_epoch: int
-) -> Duplicate | None:
-    """Return the stored batch that equals a rejected one, or None if the last SEARCHED_BYTES before the
-    batches in the producer's state do not contain it, or if it was stored in this `leader_epoch`: then, the
-    error is the same as Kafka's. Raises OSError.
+def repeated_batch(segments: Sequence[Segment], header: BatchHeader, end_offset: int) -> Duplicate | None:
+    """Return the stored batch that equals a rejected one, or None if the last SEARCHED_BYTES before
+    `end_offset` do not contain it. Raises OSError or CorruptRecord.
     """
-    searched_bytes = SEARCHED_BYTES
-    for segment in reversed(segments):
-        end = segment.position_of(earlier.remembered_offset)
-        start = segment.offset_index.last_position_up_to(max(end - searched_bytes, 0))
-        for batch in scan_headers(segment.file, start, end):
-            stored = batch.header
-            if (
-                stored.producer_id == header.producer_id
-                and stored.producer_epoch == header.producer_epoch
-                and stored.base_sequence == header.base_sequence
-                and stored.last_offset_delta == header.last_offset_delta
-                and stored.partition_leader_epoch < leader_epoch
-                and not stored.is_control
-            ):
-                return Duplicate(stored.base_offset, stored.next_offset - 1, stored.max_timestamp)
-        searched_bytes -= end - start
-        if searched_bytes <= 0:
-            break
+    for stored in _headers_backwards(segments, end_offset):
+        if (
+            stored.producer_id == header.producer_id
+            and stored.producer_epoch == header.producer_epoch
+            and stored.base_sequence == header.base_sequence
+            and stored.last_offset_delta == header.last_offset_delta
+            and not stored.is_control
+        ):
+            return Duplicate(stored.base_offset, stored.next_offset - 1, stored.max_timestamp)
     return None
+
+
+def _headers_backwards(segments: Sequence[Segment], end_offset: int) -> Iterator[BatchHeader]:
+    """Iterate over the headers in steps, the last step first."""
+    searched_bytes = 0
+    for segment in reversed(segments):
+        end = segment.position_of(end_offset)
+        while end > 0:
+            start = segment.offset_index.last_position_up_to(max(end - STEP_BYTES, 0))
+            searched_bytes += end - start
+            if searched_bytes > SEARCHED_BYTES:
+                return
+            for batch in scan_headers(segment.file, start, end):
+                yield batch.header
+            end = start

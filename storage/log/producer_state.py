@@ -315,7 +315,7 @@ class ProducerState:
         """Encode a `.snapshot` file in Kafka's version 1.
 
         The file contains only the last batch of each producer. After a restart, retries of earlier batches
-        are therefore rejected as out of order, but never stored twice.
+        are found in the log or rejected as out of order, but never stored twice.
         """
         encoded = bytearray(_SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, 0, len(self._entries)))
         for entry in self._entries.values():

@@ -13,8 +13,10 @@ from uuid import UUID
 
 import pytest
 
-from kafka_compat.coordination.controller import events
+from kafka_compat.coordination.controller import events, request_batch
 from kafka_compat.coordination.controller.context import AT_ONCE, DELETED_IDS_MAX, ControllerContext
+from kafka_compat.coordination.controller.effects import Effect, SendUpdateMetadata
+from kafka_compat.coordination.controller.events import Event
 from kafka_compat.coordination.controller.outcomes import ControllerSettings, ElectionType, TopicPartition
 from tests.coordination.controller.controller_world import World
 from tests.support.transcripts import check_transcript, transcripts
@@ -183,6 +185,40 @@ def _pair(text: str) -> tuple[str, tuple[int, ...]]:
 def _partition(text: str) -> TopicPartition:
     topic, _, index = text.rpartition("-")
     return TopicPartition(topic, int(index))
+
+
+def test_updates_of_very_many_partitions_are_split_between_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_batch, "PARTITIONS_PER_REQUEST", 10)
+    world = World()
+    for broker in (1, 2):
+        world.start_broker(broker)
+    world.elect()
+    sizes = {"a": 4, "b": 25, "c": 3, "d": 3, "e": 5, "f": 1}
+    for name, size in sizes.items():
+        world.create_topic(name, {index: (1,) for index in range(size)})
+    world.lines.clear()
+    updates: list[tuple[TopicPartition, ...]] = []
+    handle = world.controller.handle
+
+    def watched(event: Event) -> list[Effect]:
+        found = handle(event)
+        updates.extend(
+            tuple(item.partition for item in effect.partitions)
+            for effect in found
+            if isinstance(effect, SendUpdateMetadata) and effect.partitions
+        )
+        return found
+
+    monkeypatch.setattr(world.controller, "handle", watched)
+    world.start_broker(3)
+    wanted = [TopicPartition(name, index) for name, size in sizes.items() for index in range(size)]
+    assert [partition for update in updates for partition in update] == wanted
+    assert [[partition.topic for partition in update] for update in updates] == [
+        ["a"] * 4 + ["b"] * 25,
+        ["c"] * 3 + ["d"] * 3 + ["e"] * 5,
+        ["f"],
+    ]
+    assert len(world.metadata[3]) == len(wanted)
 
 
 def test_the_number_of_deleted_topics_remembered_by_a_controller_is_bounded() -> None:

@@ -73,6 +73,19 @@ def test_the_search_ends_after_a_limited_part_of_the_log(
         send(log, 2)
 
 
+def test_records_of_the_new_leader_do_not_shorten_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = filled(tmp_path, 20, 3 * BATCH_BYTES)
+    monkeypatch.setattr(older_batches, "SEARCHED_BYTES", 20 * BATCH_BYTES)
+    for number in range(20, 40):
+        send(log, 2 * number)
+        append(log, batch(2), leader_epoch=1)
+    assert send(log, 38).duplicate
+    with pytest.raises(OutOfOrderSequence):
+        send(log, 40)
+
+
 def test_a_batch_that_retention_has_removed_is_rejected(tmp_path: Path) -> None:
     log = filled(tmp_path, 20, 3 * BATCH_BYTES)
     log.advance_log_start_offset(40)
