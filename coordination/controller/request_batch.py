@@ -24,7 +24,7 @@ from kafka_compat.coordination.controller.context import (
 from kafka_compat.coordination.controller.outcomes import LEADER_DURING_DELETE, TopicPartition
 from kafka_compat.coordination.nodes.cluster_state import PartitionState
 
-PARTITIONS_PER_REQUEST: Final = 1_000
+PARTITIONS_PER_REQUEST: Final = 500
 """Number of partitions after which UpdateMetadata is split."""
 
 

@@ -130,7 +130,7 @@ class ControllerNodes:
         return await self._read(znodes.topic_path(name), decode, "the topic stays unchanged", watch)
 
     async def states(
-        self, partitions: list[TopicPartition], watch_malformed: Callable[[TopicPartition], Watch | None]
+        self, partitions: Iterable[TopicPartition], watch_malformed: Callable[[TopicPartition], Watch | None]
     ) -> dict[TopicPartition, PartitionState]:
         """Read the states of partitions. Omit missing states, and omit and watch malformed states."""
         states = {}

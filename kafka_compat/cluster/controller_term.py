@@ -16,7 +16,7 @@ Rules
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
 from functools import partial
 from types import ModuleType
 from typing import TypeVar
@@ -432,5 +432,5 @@ def remote_requests() -> ModuleType:
     return remote_requests
 
 
-def _partitions(topics: Iterable[TopicState]) -> list[model.TopicPartition]:
-    return [model.TopicPartition(topic.name, index) for topic in topics for index in topic.replicas]
+def _partitions(topics: Iterable[TopicState]) -> Iterator[model.TopicPartition]:
+    return (model.TopicPartition(topic.name, index) for topic in topics for index in topic.replicas)

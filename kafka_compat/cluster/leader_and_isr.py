@@ -18,7 +18,7 @@ from uuid import UUID
 
 from kafka_compat.coordination.controller.outcomes import EPOCH_DURING_DELETE, NO_EPOCH
 from kafka_compat.errors import ErrorCode
-from kafka_compat.long_work import Steps, Turn
+from kafka_compat.long_work import Steps, Turn, batched
 from kafka_compat.metadata import topic_log
 from kafka_compat.protocol.zero_uuid import ZERO_UUID
 from kafka_compat.replication.partition import Partition
@@ -26,7 +26,7 @@ from kafka_compat.replication.replica_manager import ReplicaManager
 from kafka_compat.storage.errors import OutOfResources
 
 if TYPE_CHECKING:
-    from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrRequest
+    from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
     from kafka_compat.protocol.messages.stop_replica import StopReplicaRequest
 
 log = logging.getLogger(__name__)
@@ -201,29 +201,29 @@ class ReplicaStates:
         return outcomes
 
 
-def states_of(request: LeaderAndIsrRequest) -> list[LeaderState]:
+def states_of(request: LeaderAndIsrRequest) -> Steps[list[LeaderState]]:
     """Return the states of the partitions in a LeaderAndIsr request of any version."""
-    found = [(state.topic_name, ZERO_UUID, state) for state in request.ungrouped_partition_states]
-    found += [
-        (topic.topic_name, topic.topic_id, state)
-        for topic in request.topic_states
-        for state in topic.partition_states
-    ]
-    return [
-        LeaderState(
-            topic,
-            topic_id,
-            state.partition_index,
-            state.leader,
-            state.leader_epoch,
-            tuple(state.isr),
-            tuple(state.replicas),
-            state.partition_epoch,
-            state.is_new,
-            bool(state.adding_replicas or state.removing_replicas),
-        )
-        for topic, topic_id, state in found
-    ]
+    found = [_state_of(state.topic_name, ZERO_UUID, state) for state in request.ungrouped_partition_states]
+    for topic in request.topic_states:
+        for some in batched(topic.partition_states):
+            found += [_state_of(topic.topic_name, topic.topic_id, state) for state in some]
+            yield None
+    return found
+
+
+def _state_of(topic: str, topic_id: UUID, state: LeaderAndIsrPartitionState) -> LeaderState:
+    return LeaderState(
+        topic,
+        topic_id,
+        state.partition_index,
+        state.leader,
+        state.leader_epoch,
+        tuple(state.isr),
+        tuple(state.replicas),
+        state.partition_epoch,
+        state.is_new,
+        bool(state.adding_replicas or state.removing_replicas),
+    )
 
 
 def stops_of(request: StopReplicaRequest) -> Iterable[StopState]:

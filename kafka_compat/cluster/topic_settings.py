@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MALFORMED_SETTINGS, MalformedNode, MalformedNodes
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, NoNode
+from kafka_compat.long_work import AT_ONCE
 from kafka_compat.metadata.feed import ConfigChange, MetadataDelta
 
 if TYPE_CHECKING:
@@ -108,7 +109,9 @@ class TopicSettings:
         As in Kafka, reads without a response are retried as long as this broker runs, because the controller
         sends its request only once.
         """
-        for topic in topics:
+        for number, topic in enumerate(topics, 1):
+            if not number % AT_ONCE:
+                await asyncio.sleep(0)
             if topic not in self.overrides:
                 stored = await self._stored_at_last(topic)
                 # Keep settings that another task has since read, because they are newer.

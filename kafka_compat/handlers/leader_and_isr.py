@@ -19,7 +19,7 @@ from kafka_compat.security.authorizer import Operation
 @handler(0, 7, cluster=True)
 async def leader_and_isr(ctx: RequestContext, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
     require_cluster(ctx, Operation.CLUSTER_ACTION)
-    states = states_of(request)
+    states = await ctx.services.long_work.finish(states_of(request))
     addresses = {leader.broker_id: (leader.host_name, leader.port) for leader in request.live_leaders}
     outcomes = await ctx.services.membership.orders.lead_and_follow(
         request.controller_epoch, request.broker_epoch, states, addresses

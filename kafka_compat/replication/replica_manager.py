@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.long_work import batched
+from kafka_compat.long_work import AT_ONCE, batched
 from kafka_compat.replication.counts import Counts
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.replication_quota import ReplicationQuotas
@@ -143,11 +143,14 @@ class ReplicaManager:
         Directories of a deleted topic with the same name and a different topic ID are set aside.
         """
         keys = []
-        for topic, partition, topic_id in wanted:
-            key = (topic, partition)
-            self._set_stray_aside(key, topic_id)
-            if not self._log_dirs.is_ready(key):
-                keys.append(key)
+        for some in batched(wanted):
+            for topic, partition, topic_id in some:
+                key = (topic, partition)
+                self._set_stray_aside(key, topic_id)
+                if not self._log_dirs.is_ready(key):
+                    keys.append(key)
+            if len(some) == AT_ONCE:
+                await asyncio.sleep(0)
         while keys:
             key = keys[-1]
             error = None

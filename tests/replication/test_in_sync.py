@@ -10,6 +10,7 @@ import pytest
 
 from kafka_compat.cluster.leader_and_isr import ReplicaStates, states_of
 from kafka_compat.errors import ErrorCode, KafkaError
+from kafka_compat.long_work import finished
 from kafka_compat.metadata.cache import MetadataCache
 from kafka_compat.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
@@ -289,7 +290,7 @@ def test_a_new_leader_below_min_isr_does_not_commit_records(leader: Leader) -> N
         partition_index=0, leader=1, leader_epoch=2, isr=[1], partition_epoch=3, replicas=[1, 2, 3]
     )
     topic = LeaderAndIsrTopicState(topic_name="u", topic_id=log.topic_id, partition_states=[state])
-    outcomes = result_of(states.apply(states_of(LeaderAndIsrRequest(topic_states=[topic]))))
+    outcomes = result_of(states.apply(finished(states_of(LeaderAndIsrRequest(topic_states=[topic])))))
     assert outcomes == {("u", 0): ErrorCode.NONE}
     held = replicas.get("u", 0)
     assert held is not None and held.is_leader

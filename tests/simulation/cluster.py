@@ -33,6 +33,7 @@ from kafka_compat.config import BrokerConfig
 from kafka_compat.errors import ErrorCode, KafkaError
 from kafka_compat.handlers.fetch import fetch
 from kafka_compat.handlers.list_offsets import list_offsets
+from kafka_compat.long_work import finished
 from kafka_compat.metadata.cache import BrokerMetadata, MetadataCache, PartitionMetadata, TopicMetadata
 from kafka_compat.protocol.messages.fetch import FetchResponse
 from kafka_compat.protocol.messages.leader_and_isr import LeaderAndIsrRequest
@@ -175,7 +176,7 @@ class Broker:
 
     def lead_and_follow(self, request: LeaderAndIsrRequest) -> None:
         if self.fence.refusal(request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:
-            result_of(self.states.apply(states_of(request)))
+            result_of(self.states.apply(finished(states_of(request))))
 
     def update_metadata(self, request: UpdateMetadataRequest) -> None:
         if self.fence.refusal(request.controller_epoch, request.broker_epoch) == ErrorCode.NONE:
