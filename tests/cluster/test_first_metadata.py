@@ -64,6 +64,6 @@ def test_updates_without_the_missing_topic_do_not_extend_the_wait() -> None:
         async with asyncio.timeout(10):
             while not first.received.is_set():
                 first.update(2)
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # the updates come again and again
 
     run(3, act)
