@@ -137,7 +137,7 @@ class Tasks:
 async def asked_for_all(items: Sequence[S], ask: Callable[[S], Awaitable[T]], most: int) -> list[T]:
     """Call `ask` for all items, `most` at a time. Return the results. A failure cancels the other calls.
 
-    Calls that return at once yield to the event loop after TURN_S.
+    If the calls return without waiting, the event loop still runs after every TURN_S.
     """
     found: dict[int, T] = {}
     waiting = enumerate(items)
@@ -150,7 +150,7 @@ async def asked_for_all(items: Sequence[S], ask: Callable[[S], Awaitable[T]], mo
         for number, item in waiting:
             found[number] = await ask(item)
             if now_s() > turn_ends_s:
-                # One worker yields for all: otherwise, each would have a turn in every pass of the loop.
+                # If every worker yielded for itself, each would take a whole turn in every pass of the loop.
                 async with yielding:
                     if now_s() > turn_ends_s:
                         await asyncio.sleep(0)

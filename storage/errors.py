@@ -71,6 +71,15 @@ class OutOfOrderSequence(ProducerError):
     """A gap in the sequence numbers of an idempotent producer (OUT_OF_ORDER_SEQUENCE_NUMBER)."""
 
 
+class EarlierSequence(OutOfOrderSequence):
+    """A batch whose sequences come before those of the remembered batches. The log may contain it."""
+
+    def __init__(self, text: str, remembered_offset: int) -> None:
+        """`remembered_offset` is the first offset of the remembered batches."""
+        super().__init__(text)
+        self.remembered_offset = remembered_offset
+
+
 class InvalidProducerEpoch(ProducerError):
     """A batch from a producer that was fenced by a newer producer epoch (INVALID_PRODUCER_EPOCH)."""
 

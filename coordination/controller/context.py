@@ -128,11 +128,6 @@ class ControllerContext:
         found: T = self._shared.setdefault(value, value)  # type: ignore[assignment]
         return found
 
-    def pause(self) -> Procedure[None]:
-        """Yield a `PAUSE` between two passes over all partitions, if there are many partitions."""
-        if len(self.states) >= AT_ONCE:
-            yield PAUSE
-
     # Brokers
 
     def live_brokers(self) -> set[int]:
@@ -312,24 +307,32 @@ def change_states(
     changed: dict[TopicPartition, PartitionState] = {}
     remaining = list(partitions)
     while remaining:
-        writes: list[StateWrite] = []
-
-        # `writes` is a parameter, because the loop assigns a new list to the variable.
-        def add_write(partition: TopicPartition, writes: list[StateWrite] = writes) -> None:
-            state = context.states.get(partition)
-            if state is None:
-                return
-            if state.controller_epoch > context.controller_epoch:
-                context.note(
-                    f"Skipped {partition}: a later controller changed it (epoch {state.controller_epoch})"
-                )
-                return
-            decided = decide(partition, state)
-            if decided is not None:
-                wanted = decided._replace(controller_epoch=context.controller_epoch)
-                writes.append(StateWrite(partition, wanted, state.partition_epoch))
-
-        yield from each(remaining, add_write)
+        writes = yield from _decided_writes(context, remaining, decide)
         written, remaining = yield from write_states(context, writes)
         changed.update(written)
     return changed
+
+
+def _decided_writes(
+    context: ControllerContext,
+    partitions: Sequence[TopicPartition],
+    decide: Callable[[TopicPartition, PartitionState], PartitionState | None],
+) -> Procedure[list[StateWrite]]:
+    writes: list[StateWrite] = []
+
+    def add(partition: TopicPartition) -> None:
+        state = context.states.get(partition)
+        if state is None:
+            return
+        if state.controller_epoch > context.controller_epoch:
+            context.note(
+                f"Skipped {partition}: a later controller changed it (epoch {state.controller_epoch})"
+            )
+            return
+        decided = decide(partition, state)
+        if decided is not None:
+            wanted = decided._replace(controller_epoch=context.controller_epoch)
+            writes.append(StateWrite(partition, wanted, state.partition_epoch))
+
+    yield from each(partitions, add)
+    return writes

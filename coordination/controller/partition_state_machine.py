@@ -75,9 +75,8 @@ class Partitions:
 
     def move(self, partitions: Sequence[TopicPartition], target: PartitionPhase) -> Procedure[None]:
         """Move partitions to the state `target` if the transition is valid. For ONLINE, use `elect`."""
-        phases = self._context.partition_phases
         movable = yield from self._movable(partitions, target)
-        yield from each(movable, lambda partition: phases.__setitem__(partition, target))
+        self._context.partition_phases.update(dict.fromkeys(movable, target))
 
     def bring_online(self) -> Procedure[set[TopicPartition]]:
         """Elect leaders for all partitions without a leader. Return the partitions that got a leader."""

@@ -142,8 +142,8 @@ def send_metadata(
 
 
 def _parts(partitions: Sequence[TopicPartition]) -> Iterator[Sequence[TopicPartition]]:
-    """Split sorted partitions into parts of about PARTITIONS_PER_REQUEST, at least one. The partitions of a
-    topic stay together, because clients would see a part of a new topic as its whole.
+    """Split sorted partitions into groups of about PARTITIONS_PER_REQUEST. If there are no partitions, yield
+    one empty group. Topics are not split, because clients would take a part of a new topic for all of it.
     """
     end = 0
     while end < len(partitions) or not end:

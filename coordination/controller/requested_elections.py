@@ -5,8 +5,9 @@ has no live leader.
 """
 
 from collections.abc import Iterable
+from functools import partial
 
-from kafka_compat.coordination.controller.context import ControllerContext, Procedure, each
+from kafka_compat.coordination.controller.context import ControllerContext, Procedure, each, selected
 from kafka_compat.coordination.controller.leader_election import elect_preferred
 from kafka_compat.coordination.controller.outcomes import (
     ControllerError,
@@ -57,10 +58,8 @@ class Elections:
                 error = ControllerError.ELECTION_NOT_NEEDED
                 outcomes[partition] = Outcome(error, "Leader election not needed for topic partition.")
 
-        if partitions is None:
-            yield from each((yield from context.partitions()), sort_out)
-        else:
-            yield from each(list(dict.fromkeys(partitions)), sort_out)
+        wanted = (yield from context.partitions()) if partitions is None else list(dict.fromkeys(partitions))
+        yield from each(wanted, sort_out)
         strategy = Strategy.PREFERRED if election is ElectionType.PREFERRED else Strategy.UNCLEAN
         elected = yield from self._partitions.elect(electable, strategy)
 
@@ -84,16 +83,15 @@ class Elections:
 
         yield from each((yield from context.partitions()), group)
         for broker, partitions in sorted(preferred.items()):
-            elsewhere = [
-                partition
-                for partition in partitions
-                if partition in context.states and context.states[partition].leader != broker
-            ]
-            yield from context.pause()
+            elsewhere = yield from selected(partitions, partial(self._is_led_elsewhere, broker))
             allowed = len(partitions) * context.settings.leader_imbalance_per_broker_percentage / 100
             if len(elsewhere) > allowed:
-                candidates = [partition for partition in elsewhere if self._preferred_may_lead(partition)]
+                candidates = yield from selected(elsewhere, self._preferred_may_lead)
                 yield from self._partitions.elect(candidates, Strategy.PREFERRED)
+
+    def _is_led_elsewhere(self, broker: int, partition: TopicPartition) -> bool:
+        state = self._context.states.get(partition)
+        return state is not None and state.leader != broker
 
     def _is_needed(self, election: ElectionType, partition: TopicPartition) -> bool:
         state = self._context.states.get(partition)

@@ -91,8 +91,8 @@ class BrokerClient:
         self._logging_in: set[asyncio.Task[None]] = set()
 
     async def send(self, api_key: ApiKey, version: int, request: Any, timeout_ms: int | None = None) -> Any:
-        """Send a request, which may be `Encoded`, and return the response. Byte fields of the response are
-        views of a copy of the frame.
+        """Send a request and return the response. `request` is a message, or an `Encoded` if its body has
+        already been encoded. Byte fields of the response are views of a copy of the frame.
 
         `timeout_ms` overrides the client's timeout. Raises ConnectionError if no connection can be opened, or
         if the connection is closed before the response arrives. Raises MalformedRequest if the response is

@@ -66,10 +66,11 @@ class ControllerOrders:
         leader_addresses: Mapping[int, Address],
     ) -> ErrorCode | dict[Key, ErrorCode]:
         """Handle a LeaderAndIsr request. Return an error code per partition, or one for the whole request."""
-        await self._settings.learn(dict.fromkeys(state.topic for state in states))
+        turn = await self._long_work.begin()
+        await self._settings.learn(dict.fromkeys(state.topic for state in states), turn)
         refused = self._fence.refusal(controller_epoch, broker_epoch)
         if not refused:
-            await self._states.prepare(states)
+            await self._states.prepare(states, turn)
             # Check the epochs again, because a new controller may have sent a request during `prepare`.
             refused = self._fence.refusal(controller_epoch, broker_epoch)
         if refused:

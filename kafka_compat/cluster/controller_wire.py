@@ -3,7 +3,7 @@
 The values contain the fields of all versions. The encoder omits those that a version does not have.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 from uuid import UUID
 
@@ -52,6 +52,9 @@ from kafka_compat.protocol.zero_uuid import ZERO_UUID
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 _OfPartition = TypeVar("_OfPartition", LeaderAndIsrPartition, UpdateMetadataPartition, StopReplicaPartition)
+_Identified = TypeVar("_Identified", LeaderAndIsrPartition, UpdateMetadataPartition)
+"""A partition with the ID of its topic."""
+_TopicState = TypeVar("_TopicState")
 
 
 def leader_and_isr(controller_id: int, effect: SendLeaderAndIsr, listener: str) -> LeaderAndIsrRequest:
@@ -69,16 +72,24 @@ def leader_and_isr(controller_id: int, effect: SendLeaderAndIsr, listener: str) 
         controller_id=controller_id,
         controller_epoch=effect.controller_epoch,
         broker_epoch=effect.broker.epoch,
-        topic_states=[
-            LeaderAndIsrTopicState(
-                topic_name=topic,
-                topic_id=items[0].topic_id or ZERO_UUID,
-                partition_states=[_leader_and_isr_state(item) for item in items],
-            )
-            for topic, items in _by_topic(effect.partitions)
-        ],
+        topic_states=_topic_states(LeaderAndIsrTopicState, _leader_and_isr_state, effect.partitions),
         live_leaders=live_leaders,
     )
+
+
+def _topic_states(
+    topic_state: Callable[..., _TopicState],
+    partition_state: Callable[[_Identified], object],
+    partitions: Iterable[_Identified],
+) -> list[_TopicState]:
+    return [
+        topic_state(
+            topic_name=topic,
+            topic_id=items[0].topic_id or ZERO_UUID,
+            partition_states=[partition_state(item) for item in items],
+        )
+        for topic, items in _by_topic(partitions)
+    ]
 
 
 def _leader_and_isr_state(item: LeaderAndIsrPartition) -> LeaderAndIsrPartitionState:
@@ -105,14 +116,7 @@ def update_metadata(
         controller_id=controller_id,
         controller_epoch=effect.controller_epoch,
         broker_epoch=broker_epoch,
-        topic_states=[
-            UpdateMetadataTopicState(
-                topic_name=topic,
-                topic_id=items[0].topic_id or ZERO_UUID,
-                partition_states=[_metadata_state(item) for item in items],
-            )
-            for topic, items in _by_topic(effect.partitions)
-        ],
+        topic_states=_topic_states(UpdateMetadataTopicState, _metadata_state, effect.partitions),
         live_brokers=[_live_broker(broker) for broker in effect.live_brokers],
     )
 

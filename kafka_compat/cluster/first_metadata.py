@@ -27,8 +27,8 @@ class FirstMetadata:
         """Time of the loop at which the wait for more topics ends."""
 
     def update(self, topics: int) -> None:
-        """Set `received` if there are as many topics as expected, and otherwise after a limited time: some
-        may never arrive, for example if they are malformed.
+        """Set `received` as soon as all expected topics have arrived. Otherwise, set it after a limited time,
+        because some topics may never arrive, for example malformed ones.
         """
         if self._timer is not None:
             self._timer.cancel()

@@ -157,13 +157,17 @@ class ReplicaStates:
             partition_epoch=state.partition_epoch,
         )
 
-    async def prepare(self, states: Iterable[LeaderState]) -> None:
-        """Wait until earlier disk operations on these partitions are complete. Call this before `apply`."""
-        await self._replicas.prepare(
+    async def prepare(self, states: Iterable[LeaderState], turn: Turn | None = None) -> None:
+        """Wait until earlier disk operations on these partitions are complete. Call this before `apply`.
+
+        If `turn` is given, the call yields to the event loop between partitions.
+        """
+        wanted = (
             (state.topic, state.partition, state.topic_id)
             for state in states
             if self._local_id in state.replicas
         )
+        await self._replicas.prepare(wanted, turn)
 
     async def stop(self, stops: Iterable[StopState], turn: Turn | None = None) -> dict[Key, ErrorCode]:
         """Drop these replicas. When all deletions are durable, return an error code for each replica.

@@ -1,6 +1,5 @@
 """Requests from the controller to its own broker. They are handled in the process, without messages."""
 
-import asyncio
 from collections.abc import Iterator
 from itertools import groupby
 
@@ -11,7 +10,6 @@ from kafka_compat.coordination.controller import effects
 from kafka_compat.coordination.controller.events import LeaderAndIsrAnswered, StopReplicaAnswered
 from kafka_compat.coordination.controller.outcomes import TopicPartition
 from kafka_compat.errors import ErrorCode
-from kafka_compat.long_work import AT_ONCE, batched
 from kafka_compat.metadata.cache import BrokerMetadata, PartitionMetadata
 from kafka_compat.protocol.zero_uuid import ZERO_UUID
 
@@ -26,11 +24,7 @@ class LocalOrders:
         self._listener = listener
 
     async def lead_and_follow(self, effect: effects.SendLeaderAndIsr) -> LeaderAndIsrAnswered:
-        states: list[LeaderState] = []
-        for some in batched(effect.partitions):
-            states += map(_leader_state, some)
-            if len(some) == AT_ONCE:
-                await asyncio.sleep(0)
+        states = [_leader_state(item) for item in effect.partitions]
         addresses = {
             broker.broker_id: (endpoint.host, endpoint.port)
             for broker in effect.live_leaders

@@ -27,16 +27,14 @@ def leader_and_isr(
     post: Post,
     long_work: LongWork,
 ) -> ControllerRequest:
-    """Build a LeaderAndIsr request of at least version 5. `post` is called with the response as an event. A
-    request with many partitions is encoded in another thread.
-    """
+    """Build a LeaderAndIsr request of at least version 5. `post` is called with the response as an event."""
 
-    def make() -> Any:
-        return wire.leader_and_isr(controller_id, effect, listener)
+    def encode() -> bytes:
+        return _encoded(wire.leader_and_isr(controller_id, effect, listener), version)
 
     return ControllerRequest(
         "LeaderAndIsr",
-        _Sending(ApiKey.LEADER_AND_ISR, version, make, _thread_for(effect, long_work)).send,
+        _Sending(ApiKey.LEADER_AND_ISR, version, encode, _thread_for(effect, long_work)).send,
         lambda response: post(wire.leader_and_isr_answered(effect, response)),
     )
 
@@ -48,43 +46,42 @@ def stop_replica(
     event.
     """
 
-    def make() -> Any:
-        return wire.stop_replica(controller_id, effect)
+    def encode() -> bytes:
+        return _encoded(wire.stop_replica(controller_id, effect), version)
 
     return ControllerRequest(
         "StopReplica",
-        _Sending(ApiKey.STOP_REPLICA, version, make).send,
+        _Sending(ApiKey.STOP_REPLICA, version, encode).send,
         None if post is None else lambda response: post(wire.stop_replica_answered(effect, response)),
     )
 
 
 class UpdateMetadata:
-    """The UpdateMetadata requests for one effect. They are encoded once, and differ only in the epoch
-    of the receiver.
+    """The UpdateMetadata requests for one effect. They are encoded once, because only the broker epoch of the
+    receiver differs.
     """
 
     def __init__(
         self, controller_id: int, effect: effects.SendUpdateMetadata, version: int, long_work: LongWork
     ) -> None:
-        self._long_work = long_work
         self._controller_id = controller_id
-        self._version = version
         self._effect = effect
+        self._version = version
+        self._long_work = long_work
         self._parts: tuple[bytes, bytes] | None = None
         """The encoded request before and after the broker epoch."""
 
     def request(self, broker_epoch: int) -> ControllerRequest:
         """Build the request to the broker with this broker epoch."""
 
-        def make() -> Encoded:
+        def encode() -> bytes:
             if self._parts is None:
                 body, first = self._encode(self._effect, 0), self._epoch_position()
                 self._parts = body[:first], body[first + _EPOCH_BYTES :]
-            return Encoded(broker_epoch.to_bytes(_EPOCH_BYTES, signed=True).join(self._parts))
+            return broker_epoch.to_bytes(_EPOCH_BYTES, signed=True).join(self._parts)
 
-        sending = _Sending(
-            ApiKey.UPDATE_METADATA, self._version, make, _thread_for(self._effect, self._long_work)
-        )
+        thread = _thread_for(self._effect, self._long_work)
+        sending = _Sending(ApiKey.UPDATE_METADATA, self._version, encode, thread)
         return ControllerRequest("UpdateMetadata", sending.send)
 
     def _encode(self, effect: effects.SendUpdateMetadata, broker_epoch: int) -> bytes:
@@ -99,27 +96,28 @@ class UpdateMetadata:
 
 class _Sending:
     def __init__(
-        self, api_key: ApiKey, version: int, make: Callable[[], Any], long_work: LongWork | None = None
+        self,
+        api_key: ApiKey,
+        version: int,
+        encode: Callable[[], bytes],
+        long_work: LongWork | None = None,
     ) -> None:
-        """`make` builds the message: in another thread if `long_work` is given."""
+        """`encode` returns the body of the request. With `long_work`, it is called in another thread."""
         self._api_key = api_key
         self._version = version
-        self._make = make
+        self._encode = encode
         self._long_work = long_work
-        self._message: Any = None
+        self._request: Encoded | None = None
 
     async def send(self, client: BrokerClient | None) -> Any:
         assert client is not None
-        if self._message is None:
+        if self._request is None:
             if self._long_work is None:
-                self._message = self._make()
+                body = self._encode()
             else:
-                self._message = await self._long_work.in_thread(self._make_encoded)
-        return await client.send(self._api_key, self._version, self._message)
-
-    def _make_encoded(self) -> Encoded:
-        made = self._make()
-        return made if isinstance(made, Encoded) else Encoded(_encoded(made, self._version))
+                body = await self._long_work.in_thread(self._encode)
+            self._request = Encoded(body)
+        return await client.send(self._api_key, self._version, self._request)
 
 
 def _thread_for(

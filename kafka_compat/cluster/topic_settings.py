@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from kafka_compat.coordination.nodes import znodes
 from kafka_compat.coordination.nodes.malformed_nodes import MALFORMED_SETTINGS, MalformedNode, MalformedNodes
 from kafka_compat.coordination.store.metadata_store import MetadataStore, MetadataStoreError, NoNode
-from kafka_compat.long_work import AT_ONCE
 from kafka_compat.metadata.feed import ConfigChange, MetadataDelta
 
 if TYPE_CHECKING:
+    from kafka_compat.long_work import Turn
     from kafka_compat.metadata.cache import MetadataCache
     from kafka_compat.metadata.topic_overrides import TopicOverrides
     from kafka_compat.replication.replica_manager import ReplicaManager
@@ -103,15 +103,15 @@ class TopicSettings:
             if held is not None:
                 held.configure(config, self.overrides.min_isr(topic, partition))
 
-    async def learn(self, topics: Iterable[str]) -> None:
+    async def learn(self, topics: Iterable[str], turn: Turn | None = None) -> None:
         """Read the settings of topics that are new on this broker. Call this before their logs are created.
 
         As in Kafka, reads without a response are retried as long as this broker runs, because the controller
-        sends its request only once.
+        sends its request only once. If `turn` is given, the call yields to the event loop between topics.
         """
-        for number, topic in enumerate(topics, 1):
-            if not number % AT_ONCE:
-                await asyncio.sleep(0)
+        for topic in topics:
+            if turn is not None:
+                await turn.pause_if_due()
             if topic not in self.overrides:
                 stored = await self._stored_at_last(topic)
                 # Keep settings that another task has since read, because they are newer.

@@ -101,7 +101,7 @@ class ReplicaFetchers:
     def start(self, partition: Partition, topic_id: UUID) -> None:
         """Fetch from `partition.leader_id` in `partition.leader_epoch`, instead of any earlier epoch.
 
-        Has no effect after `close`: while a broker stops, a request of the controller may be under way.
+        Does nothing after `close`, because a controller request may still be in progress when a broker stops.
         """
         if self._is_closed:
             return

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from kafka_compat.errors import ErrorCode
-from kafka_compat.long_work import AT_ONCE, batched
+from kafka_compat.long_work import batched
 from kafka_compat.replication.counts import Counts
 from kafka_compat.replication.disk_work import finished
 from kafka_compat.replication.replication_quota import ReplicationQuotas
@@ -136,21 +136,21 @@ class ReplicaManager:
         """Set the initial high watermarks from the checkpoints."""
         self._high_watermarks.update(checkpointed)
 
-    async def prepare(self, wanted: Iterable[tuple[str, int, UUID]]) -> None:
+    async def prepare(self, wanted: Iterable[tuple[str, int, UUID]], turn: Turn | None = None) -> None:
         """Wait until no disk operation on these partitions (topic, number, topic ID) is pending. Afterwards,
         call `lead` or `follow`; they return None if the disk has rejected the operation.
 
-        Directories of a deleted topic with the same name and a different topic ID are set aside.
+        Directories of a deleted topic with the same name and a different topic ID are set aside. If `turn` is
+        given, the call yields to the event loop between partitions.
         """
         keys = []
-        for some in batched(wanted):
-            for topic, partition, topic_id in some:
-                key = (topic, partition)
-                self._set_stray_aside(key, topic_id)
-                if not self._log_dirs.is_ready(key):
-                    keys.append(key)
-            if len(some) == AT_ONCE:
-                await asyncio.sleep(0)
+        for topic, partition, topic_id in wanted:
+            if turn is not None:
+                await turn.pause_if_due()
+            key = (topic, partition)
+            self._set_stray_aside(key, topic_id)
+            if not self._log_dirs.is_ready(key):
+                keys.append(key)
         while keys:
             key = keys[-1]
             error = None

@@ -12,7 +12,7 @@ Rules
 4. `max_records` applies to all share-partitions together.
 5. Share-partitions whose state is being read are waited for. Errors are in the response, but do not end the
    wait, unless all share-partitions have errors when the request arrives. A state that cannot be read is no
-   such error: the request waits for `max_wait_ms`, because clients repeat it at once.
+   such error: the request then waits for `max_wait_ms`, because clients repeat it at once.
 6. If there are many share-partitions, the request yields to the event loop between them.
 """
 
@@ -118,7 +118,7 @@ class DelayedShareFetch:
                 led.add_waiter(self)
 
     def _has_unreadable_state(self) -> bool:
-        # SharePartitionManager.get_or_load uses this code only if a state cannot be read.
+        # SharePartitionManager.get_or_load returns this code only for a state that cannot be read.
         return any(each.code == ErrorCode.UNKNOWN_SERVER_ERROR for each in self._errors.values())
 
     @property

@@ -25,6 +25,7 @@ from kafka_compat.storage.directories.disk import Disk
 from kafka_compat.storage.errors import (
     CorruptRecord,
     DiskFull,
+    EarlierSequence,
     LogDirFailure,
     MessageTooLarge,
     OffsetOutOfRange,
@@ -35,7 +36,7 @@ from kafka_compat.storage.log.leader_epochs import LeaderEpochs
 from kafka_compat.storage.log.log_files import LogFiles
 from kafka_compat.storage.log.log_segments import LogSegments
 from kafka_compat.storage.log.older_batches import repeated_batch
-from kafka_compat.storage.log.producer_state import Duplicate, EarlierSequence, ProducerState
+from kafka_compat.storage.log.producer_state import Duplicate, ProducerState
 from kafka_compat.storage.log.retention import deletable
 from kafka_compat.storage.log.timestamp_lookup import Lookup, first_at_or_after, first_with_max
 from kafka_compat.storage.log.transaction_indexes import aborted_transactions, intact

@@ -17,9 +17,9 @@ from kafka_compat.storage.segments.scan import scan_headers
 from kafka_compat.storage.segments.segment import Segment
 
 SEARCHED_BYTES: Final = 1024 * 1024
-"""Size of the part of the log that is searched. Reading its headers takes at most about 10 ms."""
+"""Number of bytes of the log that are searched. Reading all their headers takes about 10 ms."""
 STEP_BYTES: Final = 64 * 1024
-"""Size of the parts in which the log is searched backwards, because a retry is usually near the end."""
+"""Number of bytes searched in each step. The search goes backwards, because a retry is usually recent."""
 
 
 def repeated_batch(segments: Sequence[Segment], header: BatchHeader, end_offset: int) -> Duplicate | None:
@@ -39,7 +39,7 @@ def repeated_batch(segments: Sequence[Segment], header: BatchHeader, end_offset:
 
 
 def _headers_backwards(segments: Sequence[Segment], end_offset: int) -> Iterator[BatchHeader]:
-    """Iterate over the headers in steps, the last step first."""
+    """Iterate over the headers before `end_offset` in steps, beginning with the last step."""
     searched_bytes = 0
     for segment in reversed(segments):
         end = segment.position_of(end_offset)

@@ -22,6 +22,7 @@ from typing import Final, NamedTuple, Self
 
 from kafka_compat.storage.errors import (
     CorruptFile,
+    EarlierSequence,
     InvalidProducerEpoch,
     InvalidTxnState,
     OutOfOrderSequence,
@@ -55,15 +56,6 @@ _SNAPSHOT_VERSION: Final = 1
 _SNAPSHOT_HEAD: Final = struct.Struct(">hIi")
 _SNAPSHOT_CRC_START: Final = 6
 _SNAPSHOT_ENTRY: Final = struct.Struct(">qhiqiqiq")
-
-
-class EarlierSequence(OutOfOrderSequence):
-    """A batch whose sequences are before those of the remembered batches. The log may contain it."""
-
-    def __init__(self, text: str, remembered_offset: int) -> None:
-        """`remembered_offset` is the first offset of the remembered batches."""
-        super().__init__(text)
-        self.remembered_offset = remembered_offset
 
 
 class Duplicate(NamedTuple):

@@ -1,4 +1,4 @@
-"""Encoding of the controller's requests to other brokers."""
+"""The controller's requests to other brokers are encoded correctly, on the event loop and in a thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOPIC_ID = uuid.UUID(int=9)
 
 
 class KeepingClient:
-    """Stands for a connection to a broker, and keeps the encoded requests."""
+    """Stands in for a connection to a broker, and records the bodies of the requests."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []

@@ -52,7 +52,9 @@ class CrateTests:
         self._download()
 
     def compile(self) -> None:
-        """Download the crate if necessary, and compile its tests. Raises the same errors as `download`."""
+        """Compile the tests of the crate, which is downloaded first if necessary. Raises the same errors as
+        `download`.
+        """
         self.download()
         commands.done(["cargo", "test", "--lib", "--tests", "--no-run"], self.sources)
 

@@ -34,7 +34,7 @@ _MESSAGES = 20_000
 
 @dataclass
 class _Streams:
-    """One of the two tests of Kafka Streams, with its driver and processors."""
+    """One of Kafka's two Streams tests: a driver that writes and checks records, and several processors."""
 
     test_class: str
     addresses: str

@@ -1,4 +1,4 @@
-"""MirrorMaker 2 copies from or to an Apache Kafka cluster, while the broker under test is killed."""
+"""MirrorMaker 2 copies topics from or to an Apache Kafka cluster while the broker under test is killed."""
 
 from __future__ import annotations
 
